@@ -1,0 +1,80 @@
+package checkpoints
+
+import "time"
+
+// Kinds of durable change. Only a batch consumes input.
+const KindBatch = "batch"
+
+// Manifest is the durable record of one change.
+type Manifest struct {
+	Pipeline    string                 `json:"pipeline"`
+	Seq         int64                  `json:"seq"` // 1 for the first; never reset
+	Incarnation int64                  `json:"incarnation"`
+	Batch       int64                  `json:"batch"` // 0 for the first of an incarnation
+	Attempt     string                 `json:"attempt"`
+	Kind        string                 `json:"kind"`
+	ParentSeq   int64                  `json:"parent_seq"` // 0: none
+	ParentSHA   string                 `json:"parent_sha"`
+	PlanID      string                 `json:"plan_id"`
+	Env         Env                    `json:"env"`
+	BatchTime   time.Time              `json:"batch_time"` // UTC, microseconds
+	Position    map[string]PositionSum `json:"position"`   // per source, after the change
+	Sources     map[string]SourceCount `json:"sources"`
+	Sinks       map[string]SinkCount   `json:"sinks"`
+	SegmentsSHA string                 `json:"segments_sha"` // over the segments this change adds
+}
+
+// Env is what the result may depend on besides plan and input.
+type Env struct {
+	Engine   string `json:"engine"` // version of etl
+	DuckDB   string `json:"duckdb"`
+	TimeZone string `json:"time_zone"`
+}
+
+// PositionSum is the checkable summary of a source's position; its splits are in segments.
+type PositionSum struct {
+	Splits int    `json:"splits"`
+	Hash   string `json:"hash"`
+	Rows   int64  `json:"rows"`
+}
+
+// SourceCount counts the rows of one batch from one source: Read = Accepted + Rejected.
+type SourceCount struct {
+	Splits   int   `json:"splits"`
+	Read     int64 `json:"read"`
+	Accepted int64 `json:"accepted"`
+	Rejected int64 `json:"rejected"`
+}
+
+// SinkCount counts what a batch did to one sink. Rows is the table's size after it.
+type SinkCount struct {
+	Inserted int64  `json:"inserted"`
+	Updated  int64  `json:"updated"`
+	Deleted  int64  `json:"deleted"`
+	Rows     int64  `json:"rows"`
+	Digest   string `json:"digest"` // additive, over the exact columns of all rows
+}
+
+// Range is a half-open piece of a split that a change consumed.
+type Range struct {
+	Source  string
+	Split   string
+	From    int64
+	To      int64
+	Rows    int64
+	Content string
+}
+
+// Segment is the rows one change put into, or deleted from, the state of one step.
+type Segment struct {
+	ID     string // uuid
+	Step   string
+	Level  int
+	SeqLo  int64
+	SeqHi  int64
+	Rows   int64
+	Bytes  int64
+	Schema string // the Arrow schema, for messages
+	SHA256 string // hex, over the parts in order
+	Parts  [][]byte
+}

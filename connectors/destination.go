@@ -1,0 +1,113 @@
+package connectors
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"lockstep/checkpoints"
+)
+
+// Destination is the database that holds a pipeline's tables and its progress.
+//
+// The order of calls is Open, Head, then — only when there is something to do — Take, Segments,
+// and any number of Commit. After any error of Commit the caller forgets what it knows and opens
+// again: progress is read from the destination, never remembered.
+type Destination interface {
+	// Head reads the newest committed state of the pipeline without taking anything. A pipeline that
+	// never ran has Head.Fresh. A damaged head is a DamagedError.
+	Head(ctx context.Context, pipeline string) (Head, error)
+	// Take makes the caller the pipeline's only writer: it takes the lease and bumps the fence in one
+	// transaction, then reads the head in a later statement. A lease held by another run is a HeldError.
+	Take(ctx context.Context, pipeline string) (Lease, Head, error)
+	// CheckTargets compares the sinks with the tables that exist: owner, columns, key, identity and
+	// row count. A difference is a TargetError.
+	CheckTargets(ctx context.Context, head Head, sinks []SinkSpec) error
+	// Segments lists the segments live at seq, oldest first.
+	Segments(ctx context.Context, pipeline string, incarnation, seq int64) ([]checkpoints.Segment, error)
+	// Load fills the Parts of a listed segment. The caller verifies them.
+	Load(ctx context.Context, seg *checkpoints.Segment) error
+	// Commit applies the change, writes manifest, segments and head, and commits, all in one
+	// transaction; then it reads the manifest back to confirm. It also ends change.Local: committed
+	// when the destination is, rolled back when it is not. A cancelled ctx does not stop a commit that
+	// was already sent.
+	Commit(ctx context.Context, lease Lease, change *Change) error
+	// Release gives the lease back.
+	Release(ctx context.Context, lease Lease) error
+	Close() error
+}
+
+// Head is the newest committed state of a pipeline.
+type Head struct {
+	Fresh     bool
+	Fence     int64
+	LastBatch int64 // -1 before batch 0
+	Manifest  checkpoints.Manifest
+	Plan      PlanRecord
+}
+
+// Lease is the right to write a pipeline until it is released or taken over.
+type Lease struct {
+	Pipeline string
+	Holder   string // uuid of this run
+	Fence    int64
+}
+
+// PlanRecord identifies what a pipeline means, in the four parts that decide compatibility.
+type PlanRecord struct {
+	ID        string // hash over the four parts
+	Canon     int    // version of the canonical form
+	Input     string
+	State     string
+	Output    string
+	Env       string
+	SQL       string // the whole pipeline file
+	Canonical string // the canonical form itself, JSON
+}
+
+// SinkSpec is a keyed table of the destination.
+type SinkSpec struct {
+	Name    string // as the author wrote it, for messages
+	Schema  string // "" = the database's default
+	Table   string
+	Columns []SinkColumn
+	Key     []string // names of columns; none: a table of at most one row
+}
+
+// SinkColumn is one column that the pipeline owns.
+type SinkColumn struct {
+	Name string
+	Type string // DuckDB type
+}
+
+// Change is everything one durable step writes.
+type Change struct {
+	Manifest checkpoints.Manifest
+	Plan     PlanRecord
+	Ranges   []checkpoints.Range
+	Segments []*checkpoints.Segment
+	Sinks    []SinkChange
+	Local    LocalTx
+}
+
+// LocalTx is the engine's own transaction around state kept outside the destination.
+type LocalTx interface {
+	Commit() error
+	Rollback() error
+}
+
+// Ops of a staged row.
+const (
+	OpInsert = "I" // the key is new
+	OpUpdate = "U" // the key exists with other values
+	OpDelete = "D" // the key must go
+)
+
+// SinkChange is what a batch changes in one sink. The staged rows have the sink's columns under
+// their names and a last column _op.
+type SinkChange struct {
+	Sink    SinkSpec
+	Table   string // temp table of the engine's DuckDB that holds the staged rows
+	Records func(ctx context.Context) (array.RecordReader, error)
+	Counts  checkpoints.SinkCount
+}
