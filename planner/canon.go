@@ -1,0 +1,124 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The canonical form names what a thing means in terms of source columns: no aliases, no positions,
+// no case, no order that does not matter. Two pipelines that mean the same have the same form.
+// canonVersion changes whenever the form of an unchanged pipeline does; then the stored SQL is hashed
+// again with the new code before plans are compared.
+const canonVersion = 1
+
+// description is the canonical form of a node: of each column, and of the rows.
+type description struct {
+	cols []string
+	rows string
+}
+
+func describe(n Node) description {
+	switch n := n.(type) {
+	case *Scan:
+		d := description{rows: "source(" + strings.ToLower(n.Source) + ")"}
+		for _, c := range n.Cols {
+			d.cols = append(d.cols, strings.ToLower(n.Source+"."+c))
+		}
+		return d
+	case *Filter:
+		in := describe(n.In)
+		return description{cols: in.cols, rows: "filter(" + canonConjuncts(n.Conjuncts, in.cols) + " | " + in.rows + ")"}
+	case *Project:
+		in := describe(n.In)
+		return description{cols: canonAll(n.Exprs, in.cols), rows: in.rows}
+	case *Aggregate:
+		in := describe(n.In)
+		groups := canonAll(n.Groups, in.cols)
+		d := description{cols: slices.Clone(groups), rows: "groups(" + strings.Join(groups, "; ") + " | " + in.rows + ")"}
+		for _, a := range n.Aggs {
+			d.cols = append(d.cols, a.canon(in.cols))
+		}
+		return d
+	case *Union:
+		var branches []string
+		for _, in := range n.Ins {
+			b := describe(in)
+			branches = append(branches, "("+strings.Join(b.cols, "; ")+" | "+b.rows+")")
+		}
+		slices.Sort(branches)
+		d := description{rows: "union(" + strings.Join(branches, ", ") + ")"}
+		for i := range n.Type {
+			d.cols = append(d.cols, fmt.Sprintf("union.%d", i))
+		}
+		return d
+	case *Shared:
+		return describe(n.In)
+	}
+	panic(fmt.Sprintf("planner: no canonical form for %T", n))
+}
+
+// canon writes an expression with its columns spelled out. A cast of a text constant and the constant
+// of that type are the same thing.
+func (e *Expr) canon(below []string) string {
+	arg := func(i int) string { return e.Args[i].canon(below) }
+	switch e.Op {
+	case opRef:
+		return below[e.Ref]
+	case opConst:
+		return "[" + strings.TrimSuffix(strings.TrimPrefix(e.Name, "CAST("), " AS "+e.Type+")") + " " + e.Type + "]"
+	case opCast:
+		if in := e.Args[0]; in.Op == opConst && in.Type == "VARCHAR" {
+			return "[" + in.Name + " " + e.Type + "]"
+		}
+		return "cast(" + arg(0) + " as " + e.Type + ")"
+	case opTryCast:
+		return "try_cast(" + arg(0) + " as " + e.Type + ")"
+	case opCompare:
+		return canonCompare(e.Name, arg(0), arg(1))
+	case opAnd, opOr:
+		parts := canonAll(e.Args, below)
+		slices.Sort(parts)
+		return string(e.Op) + "(" + strings.Join(parts, ", ") + ")"
+	case opFunc:
+		return e.Name + "(" + strings.Join(canonAll(e.Args, below), ", ") + ")"
+	}
+	return string(e.Op) + "(" + strings.Join(canonAll(e.Args, below), ", ") + ")"
+}
+
+// canonCompare writes a > b as b < a.
+func canonCompare(op, left, right string) string {
+	switch op {
+	case ">":
+		op, left, right = "<", right, left
+	case ">=":
+		op, left, right = "<=", right, left
+	case "=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM":
+		if left > right {
+			left, right = right, left
+		}
+	}
+	return "(" + left + " " + op + " " + right + ")"
+}
+
+func canonAll(exprs []*Expr, below []string) []string {
+	out := make([]string, len(exprs))
+	for i, e := range exprs {
+		out[i] = e.canon(below)
+	}
+	return out
+}
+
+func canonConjuncts(conjuncts []*Expr, below []string) string {
+	parts := canonAll(conjuncts, below)
+	slices.Sort(parts)
+	return strings.Join(slices.Compact(parts), " and ")
+}
+
+func (a *Agg) canon(below []string) string {
+	s := a.Name + "(" + strings.Join(canonAll(a.Args, below), ", ") + ")"
+	if a.Filter != nil {
+		s += " filter " + a.Filter.canon(below)
+	}
+	return s
+}

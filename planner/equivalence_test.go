@@ -1,0 +1,191 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockstep/engine/duck"
+	"lockstep/sql"
+)
+
+// The tests of this file run a plan's statements batch by batch over a plain table, write the staged
+// rows with plain DELETE and INSERT, and compare with the author's SELECT over all rows so far. The
+// reference never goes through the planner.
+
+const declareT = `
+CREATE SOURCE t (id BIGINT NOT NULL, k INTEGER, a INTEGER, b DECIMAL(12,2), c VARCHAR, d DOUBLE, e BIGINT, ts TIMESTAMP, f BOOLEAN, big HUGEINT, r FLOAT) FROM 't.parquet';
+`
+
+const makeT = `CREATE TABLE all_t AS SELECT i AS id,
+	CASE WHEN hash(i) % 10 = 0 THEN NULL ELSE (hash(i*3) % 8)::INTEGER END AS k,
+	CASE WHEN hash(i*5) % 7 = 0 THEN NULL ELSE (hash(i*7) % 100)::INTEGER - 50 END AS a,
+	CASE WHEN hash(i*11) % 10 = 0 THEN NULL ELSE ((hash(i*13) % 100000)::BIGINT / 100)::DECIMAL(12,2) END AS b,
+	CASE WHEN hash(i*17) % 10 = 0 THEN NULL ELSE chr(97 + (hash(i*19) % 5)::INTEGER) END AS c,
+	CASE hash(i*23) % 40 WHEN 0 THEN NULL WHEN 1 THEN -0.0 WHEN 2 THEN 0.0 ELSE (hash(i*29) % 1000)::BIGINT / 7.0 END::DOUBLE AS d,
+	(hash(i*31) % 1000000000000)::BIGINT AS e,
+	TIMESTAMP '2026-03-28' + to_minutes((hash(i*37) % 5000)::BIGINT) AS ts,
+	CASE hash(i*41) % 3 WHEN 0 THEN NULL WHEN 1 THEN true ELSE false END AS f,
+	((hash(i*43) % 1000)::HUGEINT - 500) * 10000000000000000000000000 AS big,
+	(hash(i*47) % 100)::FLOAT / 3 AS r
+	FROM range(1, ROWS + 1) r(i)`
+
+var equivalenceCases = []struct{ name, key, query string }{
+	{"group", "k", "SELECT k, count(*) AS n, count(a) AS na, sum(a) AS sa, sum(b) AS sb, avg(a) AS aa, avg(b) AS ab, min(c) AS mc, max(ts) AS mt, sum(d) AS sd, avg(d) AS ad FROM t GROUP BY k"},
+	{"no group", "", "SELECT count(*) AS n, sum(a) AS s, min(b) AS m, max(c) AS x, avg(e) AS v FROM t WHERE a > 40"},
+	{"no group, having", "", "SELECT count(*) AS n FROM t HAVING count(*) % 2 = 1"},
+	{"group by all, expressions", "day, cc", "SELECT date_trunc('day', ts) AS day, c AS cc, sum(b) AS s, s + 1 AS s1 FROM t WHERE cc <> 'a' OR cc IS NULL GROUP BY ALL ORDER BY 1"},
+	{"having enters and leaves", "k, c", "SELECT k, c, sum(a) AS s FROM t GROUP BY 1, 2 HAVING s % 2 = 0"},
+	{"filter clauses", "k", "SELECT k, count(*) FILTER (c = 'a') AS n, sum(b) FILTER (WHERE a > 5) AS s, max(b) FILTER (a < 10) AS m, count(a) FILTER (f) AS fa FROM t GROUP BY k"},
+	{"booleans", "k", "SELECT k, bool_and(f) AS x, bool_or(a > 48) AS y, count_if(f) AS z, bool_and(f) FILTER (a > 0) AS w FROM t GROUP BY k"},
+	{"moments", "k", "SELECT k, stddev(a) AS s, var_pop(a) AS v, var_samp(d) AS w, stddev_pop(e) AS p, variance(k) AS kk FROM t GROUP BY k"},
+	{"wide integers", "k", "SELECT k, sum(e) AS s, sum(big) AS g, max(big) AS m, avg(e) AS v, sum(id)::BIGINT AS i FROM t GROUP BY k"},
+	{"floats as key", "d", "SELECT d, count(*) AS n, sum(r) AS s FROM t GROUP BY d"},
+	{"aggregate of aggregate", "n", "SELECT n, count(*) AS groups, sum(s) AS s, avg(s) AS v, stddev(m) AS sm, bool_or(s > 100) AS b FROM (SELECT k, c, count(*) % 4 AS n, sum(a) AS s, (count(*) % 7)::INTEGER AS m FROM t GROUP BY k, c) GROUP BY n"},
+	{"three deep, with CTEs", "q", "WITH x AS (SELECT k, c, sum(a) AS s, count(*) AS n FROM t GROUP BY ALL), y AS (SELECT k, sum(s) AS m, count(*) AS n FROM x GROUP BY k HAVING count(*) > 2) SELECT m % 3 AS q, count(*) AS z, sum(n) AS sn FROM y GROUP BY q"},
+	{"count of a global", "", "SELECT count(*) AS n, sum(s) AS s FROM (SELECT sum(a) AS s FROM t HAVING count(*) % 3 <> 1)"},
+	{"union all below", "k", "SELECT k, count(*) AS n, sum(v) AS s, min(v) AS m FROM (SELECT k, a::BIGINT AS v FROM t UNION ALL SELECT a % 8, e FROM t WHERE f) GROUP BY k"},
+	{"union all of an aggregate", "k", "SELECT k, count(*) AS n, sum(v) AS s FROM (SELECT k, a::BIGINT AS v FROM t UNION ALL SELECT k, count(*) FROM t GROUP BY k) GROUP BY k"},
+	{"cte read twice", "k", "WITH x AS (SELECT k, c, sum(a) AS s, count(*) AS n FROM t GROUP BY k, c) SELECT k, sum(s) AS s, count(*) AS n FROM (SELECT k, s FROM x UNION ALL SELECT k, n FROM x WHERE n > 2) GROUP BY k"},
+	{"union all above", "kind, k", "SELECT 'k' AS kind, k, count(*) AS n FROM t GROUP BY k UNION ALL SELECT 'a' AS kind, a % 3, sum(e)::BIGINT FROM t GROUP BY 2"},
+	{"key in other order, extra key", "x, k", "SELECT max(a) AS x, k FROM t GROUP BY k"},
+	{"division in a guarded projection", "k", "SELECT k, 100 // (count(*) - 3) AS q FROM t GROUP BY k HAVING count(*) <> 3"},
+	{"case, coalesce, in, between", "g", "SELECT CASE WHEN a BETWEEN -10 AND 10 THEN 'mid' WHEN a IN (11, 12, 13) THEN 'few' ELSE coalesce(c, 'none') END AS g, count(*) AS n, sum(CASE WHEN f THEN b ELSE 0 END) AS s FROM t GROUP BY 1"},
+	{"time zone day", "day", "SELECT (timezone('UTC', ts) AT TIME ZONE 'Europe/Berlin')::DATE AS day, count(*) AS n, strftime(min(ts), '%Y') AS y FROM t GROUP BY day"},
+	{"count star only", "", "SELECT count(*) AS n FROM t"},
+	{"round makes exact", "k", "SELECT k, avg(a) AS v FROM t GROUP BY k HAVING round(avg(a), 1) > 0"},
+}
+
+func TestEquivalence(t *testing.T) {
+	for _, tc := range equivalenceCases {
+		for _, split := range []string{"1", "7", "random", "all"} {
+			t.Run(tc.name+"/"+split, func(t *testing.T) {
+				rows := 300
+				if split == "1" {
+					rows = 40
+				}
+				runEquivalence(t, tc.key, tc.query, rows, split)
+			})
+		}
+	}
+}
+
+func runEquivalence(t *testing.T, key, query string, rows int, split string) {
+	t.Helper()
+	ctx := t.Context()
+	plan := mustCompile(t, "ATTACH 'm.duckdb' AS m;"+declareT+"CREATE SINK m.out PRIMARY KEY ("+key+") AS "+query+";")
+	eng, err := duck.Open(ctx, duck.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	exec := func(stmt string) {
+		t.Helper()
+		if err := eng.Exec(ctx, stmt); err != nil {
+			t.Fatalf("%v\nin %s", err, stmt)
+		}
+	}
+	exec(strings.ReplaceAll(makeT, "ROWS", fmt.Sprint(rows)))
+	exec("CREATE VIEW t AS SELECT * FROM all_t WHERE id <= getvariable('upto')")
+	exec("CREATE TEMP VIEW _in_t AS SELECT * FROM all_t WHERE id > getvariable('from') AND id <= getvariable('upto')")
+	sink := plan.Sinks[0]
+	defs := make([]string, len(sink.Columns))
+	for i, c := range sink.Columns {
+		defs[i] = duck.Quote(c.Name) + " " + c.Type
+	}
+	exec("CREATE TEMP TABLE target (" + strings.Join(defs, ", ") + ")")
+	for _, s := range plan.Steps {
+		exec(s.State.Create())
+	}
+	for from := 0; from < rows; {
+		upto := rows
+		switch split {
+		case "1":
+			upto = from + 1
+		case "7":
+			upto = from + 7
+		case "random":
+			upto = from + rand.IntN(120)
+		}
+		upto = min(upto, rows)
+		exec(fmt.Sprintf("SET VARIABLE \"from\" = %d", from))
+		exec(fmt.Sprintf("SET VARIABLE upto = %d", upto))
+		for _, s := range plan.Steps {
+			for _, stmt := range s.Run {
+				exec(stmt)
+			}
+		}
+		for _, stmt := range sink.Run {
+			exec(stmt)
+		}
+		if sink.Unique != "" {
+			var n int
+			if err := eng.QueryRow(ctx, sink.Unique, nil, &n); err != nil || n != 0 {
+				t.Fatalf("unique: %d %v", n, err)
+			}
+		}
+		on := []string{"true"}
+		for _, k := range sink.Key {
+			on = append(on, fmt.Sprintf("t.%[1]s IS NOT DISTINCT FROM s.%[1]s", duck.Quote(k)))
+		}
+		exec(fmt.Sprintf("DELETE FROM target t USING %s s WHERE _op <> 'I' AND %s", sink.Staged, strings.Join(on, " AND ")))
+		exec(fmt.Sprintf("INSERT INTO target SELECT * EXCLUDE (_op) FROM %s WHERE _op <> 'D'", sink.Staged))
+		compareWithSelect(t, ctx, eng, sink, query, fmt.Sprintf("rows %d to %d", from, upto))
+		from = upto
+	}
+}
+
+func compareWithSelect(t *testing.T, ctx context.Context, eng *duck.Engine, sink Sink, query, where string) {
+	t.Helper()
+	on, same := []string{"true"}, []string{"w._there AND g._there"}
+	for _, c := range sink.Columns {
+		w, g := "w."+duck.Quote(c.Name), "g."+duck.Quote(c.Name)
+		cond := w + " IS NOT DISTINCT FROM " + g
+		if slices.Contains(sink.Key, c.Name) {
+			on = append(on, cond)
+		} else if c.Inexact {
+			cond = fmt.Sprintf("(%s OR abs(%s - %s) <= 1e-9 * greatest(abs(%s), abs(%s)))", cond, w, g, w, g)
+		}
+		same = append(same, "coalesce("+cond+", false)")
+	}
+	diff := fmt.Sprintf("SELECT coalesce(w::VARCHAR, '-') || ' got ' || coalesce(g::VARCHAR, '-') FROM (SELECT *, true AS _there FROM (%s)) w FULL JOIN (SELECT *, true AS _there FROM target) g ON %s WHERE NOT coalesce(%s, false)",
+		query, strings.Join(on, " AND "), strings.Join(same, " AND "))
+	rows, err := eng.Query(ctx, diff)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		t.Errorf("after %s: want %s", where, s)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+func mustCompile(t *testing.T, text string) *Plan {
+	t.Helper()
+	plan, err := compileText(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+func compileText(ctx context.Context, text string) (*Plan, error) {
+	script, err := sql.Parse("p.sql", text)
+	if err != nil {
+		return nil, err
+	}
+	return Compile(ctx, script, nil)
+}

@@ -1,0 +1,185 @@
+package planner
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"lockstep/sql"
+)
+
+// Hash identifies what a pipeline means, in four parts that decide what a change costs. Comments,
+// formatting, letter case, inner aliases, limits and what getenv supplies are not in it.
+type Hash struct {
+	ID        string // over the four parts
+	Input     string // sources: name, format, columns, reader options, literal path
+	State     string // groups, accumulated functions and arguments, filters below them
+	Output    string // expressions above the state, HAVING, sink table, columns, key
+	Env       string // time zone, DuckDB, version of the canonical form
+	Canonical string // what was hashed, as JSON
+}
+
+// CanonVersion is the version of the canonical form that Hash is computed over.
+const CanonVersion = canonVersion
+
+type canonical struct {
+	Sources []canonicalSource `json:"sources"`
+	State   []canonicalState  `json:"state"`
+	Sinks   []canonicalSink   `json:"sinks"`
+	Env     []string          `json:"env"`
+}
+
+type canonicalSource struct {
+	Name      string   `json:"name"`
+	From      string   `json:"from"`
+	Columns   []string `json:"columns"`
+	Options   []string `json:"options"`
+	Watermark string   `json:"watermark,omitempty"`
+}
+
+type canonicalState struct {
+	Rows string   `json:"rows"`
+	Aggs []string `json:"aggs"`
+}
+
+type canonicalSink struct {
+	Table   string   `json:"table"`
+	Key     []string `json:"key"`
+	Columns []string `json:"columns"`
+	Rows    string   `json:"rows"`
+}
+
+// notMeaning lists WITH options that change how a pipeline runs and not what it computes.
+var notMeaning = words("max_batch_rows max_batch_bytes")
+
+func hashOf(p *Plan, duckdbVersion string) (Hash, error) {
+	c := canonical{Env: []string{"UTC", duckdbVersion, fmt.Sprint(canonVersion)}}
+	used := usedColumns(p)
+	for _, s := range p.Sources {
+		c.Sources = append(c.Sources, canonSource(s, used[s.Name]))
+	}
+	slices.SortFunc(c.Sources, func(a, b canonicalSource) int { return strings.Compare(a.Name, b.Name) })
+	for _, s := range p.Sinks {
+		c.State = append(c.State, canonState(s.root)...)
+		c.Sinks = append(c.Sinks, canonSink(s))
+	}
+	slices.SortFunc(c.Sinks, func(a, b canonicalSink) int { return strings.Compare(a.Table, b.Table) })
+	slices.SortFunc(c.State, func(a, b canonicalState) int {
+		return strings.Compare(a.Rows+strings.Join(a.Aggs, ";"), b.Rows+strings.Join(b.Aggs, ";"))
+	})
+	doc, err := json.Marshal(c)
+	if err != nil {
+		return Hash{}, err
+	}
+	h := Hash{Canonical: string(doc), Input: digest(c.Sources), State: digest(c.State), Output: digest(c.Sinks), Env: digest(c.Env)}
+	h.ID = digest([]string{h.Input, h.State, h.Output, h.Env})
+	return h, nil
+}
+
+func digest(v any) string {
+	doc, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and slices of them always marshal
+	}
+	sum := sha256.Sum256(doc)
+	return hex.EncodeToString(sum[:])
+}
+
+// usedColumns lists, per source, the columns that the plan reads.
+func usedColumns(p *Plan) map[string]map[string]bool {
+	used := map[string]map[string]bool{}
+	for _, s := range p.Sinks {
+		walkNodes(s.root, func(n Node) {
+			scan, ok := n.(*Scan)
+			if !ok {
+				return
+			}
+			if used[scan.Source] == nil {
+				used[scan.Source] = map[string]bool{}
+			}
+			for _, c := range scan.Cols {
+				used[scan.Source][c] = true
+			}
+		})
+	}
+	return used
+}
+
+// canonSource: of a source that declares its columns all count, since every one is decoded and can
+// make a row bad; of one that takes them from the input, those that are read.
+func canonSource(s Source, used map[string]bool) canonicalSource {
+	c := canonicalSource{Name: strings.ToLower(s.Name), From: s.Decl.From.String(), Columns: []string{}, Options: []string{}}
+	if s.Decl.FromTable != nil {
+		c.From = nameOf(*s.Decl.FromTable)
+	}
+	for _, col := range s.Columns {
+		if len(s.Decl.Columns) == 0 && !used[col.Name] {
+			continue
+		}
+		c.Columns = append(c.Columns, canonColumn(col))
+	}
+	sort.Strings(c.Columns)
+	for _, o := range s.Decl.With {
+		if name := strings.ToLower(o.Name.Text); !notMeaning[name] {
+			c.Options = append(c.Options, name+"="+optionText(o.Value))
+		}
+	}
+	sort.Strings(c.Options)
+	if w := s.Decl.Watermark; w != nil {
+		c.Watermark = strings.ToLower(w.Column.Text) + " as " + squeeze(w.Expr.Text)
+	}
+	return c
+}
+
+func canonColumn(c Column) string {
+	s := strings.ToLower(c.Name) + " " + c.Type
+	if c.NotNull {
+		s += " not null"
+	}
+	return s
+}
+
+func optionText(v sql.Value) string {
+	if v.Kind == sql.StringValue {
+		return v.Text.String()
+	}
+	return strings.ToLower(v.Raw)
+}
+
+// squeeze makes white space in a small expression not matter.
+func squeeze(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+
+func canonState(root Node) []canonicalState {
+	var out []canonicalState
+	seen := map[string]bool{}
+	walkNodes(root, func(n Node) {
+		a, ok := n.(*Aggregate)
+		if !ok {
+			return
+		}
+		d := describe(a)
+		if key := d.rows + strings.Join(d.cols, ";"); !seen[key] {
+			seen[key] = true
+			out = append(out, canonicalState{Rows: d.rows, Aggs: d.cols[len(a.Groups):]})
+		}
+	})
+	return out
+}
+
+func canonSink(s Sink) canonicalSink {
+	d := describe(s.root)
+	c := canonicalSink{Table: strings.ToLower(s.Schema + "." + s.Table), Key: []string{}, Rows: d.rows}
+	for _, k := range s.Key {
+		c.Key = append(c.Key, strings.ToLower(k))
+	}
+	sort.Strings(c.Key)
+	for i, col := range s.Columns {
+		c.Columns = append(c.Columns, strings.ToLower(col.Name)+" "+col.Type+" = "+d.cols[i])
+	}
+	sort.Strings(c.Columns)
+	return c
+}

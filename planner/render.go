@@ -1,0 +1,176 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+
+	"lockstep/engine/duck"
+)
+
+// columns tells how column i of an expression's input is written.
+type columns func(i int) string
+
+// cols writes the columns c0, c1, … of a prefix such as "d.".
+func cols(prefix string) columns {
+	return func(i int) string { return fmt.Sprintf("%sc%d", prefix, i) }
+}
+
+// sql writes the expression.
+func (e *Expr) sql(col columns) string {
+	arg := func(i int) string { return e.Args[i].sql(col) }
+	switch e.Op {
+	case opRef:
+		return col(e.Ref)
+	case opConst:
+		return e.Name
+	case opCast:
+		return "CAST(" + arg(0) + " AS " + e.Type + ")"
+	case opTryCast:
+		return "TRY_CAST(" + arg(0) + " AS " + e.Type + ")"
+	case opCompare:
+		return "(" + arg(0) + " " + e.Name + " " + arg(1) + ")"
+	case opAnd:
+		return "(" + e.join(col, 0, " AND ") + ")"
+	case opOr:
+		return "(" + e.join(col, 0, " OR ") + ")"
+	case opNot:
+		return "(NOT " + arg(0) + ")"
+	case opIsNull:
+		return "(" + arg(0) + " IS NULL)"
+	case opIsNotNull:
+		return "(" + arg(0) + " IS NOT NULL)"
+	case opIn:
+		return "(" + arg(0) + " IN (" + e.join(col, 1, ", ") + "))"
+	case opNotIn:
+		return "(" + arg(0) + " NOT IN (" + e.join(col, 1, ", ") + "))"
+	case opCoalesce:
+		return "coalesce(" + e.join(col, 0, ", ") + ")"
+	case opCase:
+		var b strings.Builder
+		b.WriteString("CASE")
+		for i := 0; i+1 < len(e.Args); i += 2 {
+			b.WriteString(" WHEN " + arg(i) + " THEN " + arg(i+1))
+		}
+		b.WriteString(" ELSE " + arg(len(e.Args)-1) + " END")
+		return b.String()
+	case opFunc:
+		return duck.Quote(e.Name) + "(" + e.join(col, 0, ", ") + ")"
+	}
+	panic("planner: no rendering for " + string(e.Op)) // a missing case here is a bug, not an input
+}
+
+func (e *Expr) join(col columns, from int, sep string) string {
+	return strings.Join(sqlAll(e.Args[from:], col), sep)
+}
+
+func sqlAll(exprs []*Expr, col columns) []string {
+	out := make([]string, len(exprs))
+	for i, e := range exprs {
+		out[i] = e.sql(col)
+	}
+	return out
+}
+
+// conjunction writes the AND of a filter's conjuncts.
+func conjunction(conjuncts []*Expr, col columns) string {
+	return strings.Join(sqlAll(conjuncts, col), " AND ")
+}
+
+// list joins the non-empty parts with commas.
+func list(parts ...string) string {
+	var out []string
+	for _, p := range parts {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// each writes format for 0..n-1, comma separated; %[1]d is the index.
+func each(n int, format string) string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(out, ", ")
+}
+
+// nullSafe matches n columns c0..cn of two relations, NULL equal to NULL.
+func nullSafe(n int, left, right string) string {
+	if n == 0 {
+		return "true"
+	}
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("%sc%d IS NOT DISTINCT FROM %sc%d", left, i, right, i)
+	}
+	return strings.Join(out, " AND ")
+}
+
+// query writes a whole IR tree as one SELECT over the source tables: c0..cn. It is only used to prove
+// that the IR means what DuckDB bound: the text is bound again and must give the same normal form.
+func query(n Node) string {
+	switch n := n.(type) {
+	case *Scan:
+		out := make([]string, len(n.Cols))
+		for i, c := range n.Cols {
+			out[i] = fmt.Sprintf("%s AS c%d", duck.Quote(c), i)
+		}
+		if len(out) == 0 {
+			out = []string{"true AS c0"}
+		}
+		return "SELECT " + strings.Join(out, ", ") + " FROM " + duck.Quote(n.Source)
+	case *Filter:
+		return "SELECT * FROM (" + query(n.In) + ") WHERE " + conjunction(n.Conjuncts, cols(""))
+	case *Project:
+		return "SELECT " + aliased(sqlAll(n.Exprs, cols(""))) + " FROM (" + query(n.In) + ")"
+	case *Aggregate:
+		parts := sqlAll(n.Groups, cols(""))
+		for _, a := range n.Aggs {
+			parts = append(parts, a.sql(cols("")))
+		}
+		s := "SELECT " + aliased(parts) + " FROM (" + query(n.In) + ")"
+		if len(n.Groups) > 0 {
+			s += " GROUP BY " + ordinals(len(n.Groups))
+		}
+		return s
+	case *Union:
+		out := make([]string, len(n.Ins))
+		for i, in := range n.Ins {
+			out[i] = "(" + query(in) + ")"
+		}
+		return strings.Join(out, " UNION ALL ")
+	case *Shared:
+		return query(n.In)
+	}
+	panic(fmt.Sprintf("planner: no rendering for %T", n))
+}
+
+// sql writes the aggregate call as DuckDB would take it.
+func (a *Agg) sql(col columns) string {
+	s := duck.Quote(a.Name) + "(" + strings.Join(sqlAll(a.Args, col), ", ") + ")"
+	if a.Name == "count_star" {
+		s = "count(*)"
+	}
+	if a.Filter != nil {
+		s += " FILTER (WHERE " + a.Filter.sql(col) + ")"
+	}
+	return s
+}
+
+func aliased(exprs []string) string {
+	out := make([]string, len(exprs))
+	for i, e := range exprs {
+		out[i] = fmt.Sprintf("%s AS c%d", e, i)
+	}
+	return strings.Join(out, ", ")
+}
+
+func ordinals(n int) string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprint(i + 1)
+	}
+	return strings.Join(out, ", ")
+}
