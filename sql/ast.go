@@ -49,6 +49,8 @@ type Attach struct {
 	Name   Name
 	Type   string // duckdb (default) or postgres
 	Span   Span
+
+	typeSpan Span
 }
 
 // Variable is SET VARIABLE name = constant.
@@ -74,6 +76,8 @@ type Source struct {
 	With      []Option
 	Span      Span
 	Head      Span // CREATE SOURCE name: where a message about the whole source points
+
+	partial bool // an item of the list could not be read
 }
 
 // ColumnKind says where a column's value comes from.
@@ -94,6 +98,8 @@ type Column struct {
 	Expr     Expr   // Computed
 	Metadata string // Metadata: the FROM name, else the column's own name
 	Span     Span
+
+	metadataSpan Span
 }
 
 // Watermark is WATERMARK FOR column AS expr.

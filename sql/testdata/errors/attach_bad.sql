@@ -1,0 +1,13 @@
+ATTACH mart.duckdb AS mart;
+ATTACH 'a.duckdb' mart;
+ATTACH "a.duckdb" AS mart;
+ATTACH 'b.duckdb' AS b (TYPE sqlite);
+ATTACH 'c.duckdb' AS c (TYPE postgers);
+ATTACH 'd.duckdb' AS d (READ_ONLY);
+ATTACH 'e.duckdb' AS e (TYPE duckdb;
+ATTACH getenv() AS f;
+ATTACH getenv('') AS g;
+ATTACH getenv(F) AS h;
+ATTACH 'x' || AS i;
+ATTACH E'\u0041' AS j;
+ATTACH E'a\xff' AS k;

@@ -1,0 +1,7 @@
+ATTACH 'mart.duckdb' AS mart;
+CREATE SOURCE orders (
+  id BIGINT NOT NULL,
+  amount DECIMAL(12,2)
+) FROM 'orders/*.csv';
+CREATE SINK mart.totals PRIMARY KEY () AS
+SELECT sum(amount)) AS amount FROM orders;

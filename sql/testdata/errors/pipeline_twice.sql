@@ -1,0 +1,10 @@
+CREATE PIPELINE daily;
+CREATE PIPELINE weekly WITH (every = '7 days');
+CREATE PIPELINE 'x';
+ATTACH 'mart.duckdb' AS mart;
+CREATE SOURCE orders (
+  id BIGINT NOT NULL,
+  amount DECIMAL(12,2)
+) FROM 'orders/*.csv';
+CREATE SINK mart.totals PRIMARY KEY (id) AS
+SELECT id, sum(amount) AS amount FROM orders GROUP BY id;

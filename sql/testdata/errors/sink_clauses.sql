@@ -1,0 +1,13 @@
+ATTACH 'mart.duckdb' AS mart;
+CREATE SOURCE orders (
+  id BIGINT NOT NULL,
+  amount DECIMAL(12,2)
+) FROM 'orders/*.csv';
+CREATE SINK mart.a PRIMARY KEY (id) EMIT FINAAL AS SELECT id FROM orders;
+CREATE SINK mart.b PRIMARY KEY (id) WITH (recompute = true) EMIT FINAL AS SELECT id FROM orders;
+CREATE SINK mart.c PRIMARY KEY (id) SELECT id FROM orders;
+CREATE SINK mart.d PRIMARY KEY (id) AS;
+CREATE SINK mart.e PRIMARY KEY (id) AS SELCT id FROM orders;
+CREATE SINK mart.f PRIMARY KEY (id) AS INSERT INTO x VALUES (1);
+CREATE SINK PRIMARY KEY (id) AS SELECT 1;
+CREATE SINK mart.g.h.i PRIMARY KEY (id) AS SELECT 1;

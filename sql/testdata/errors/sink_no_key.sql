@@ -1,0 +1,11 @@
+ATTACH 'mart.duckdb' AS mart;
+CREATE SOURCE orders (
+  id BIGINT NOT NULL,
+  amount DECIMAL(12,2)
+) FROM 'orders/*.csv';
+CREATE SINK mart.totals AS SELECT id FROM orders;
+CREATE SINK mart.t2;
+CREATE SINK mart.t3 PRIMARY KEY AS SELECT 1;
+CREATE SINK mart.t4 PRIMRY KEY (id) AS SELECT 1;
+CREATE SINK mart.t5 PRIMARY KEY (1) AS SELECT 1;
+CREATE SINK mart.t6 PRIMARY KEY (id,) AS SELECT 1;

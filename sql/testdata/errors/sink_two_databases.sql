@@ -1,0 +1,9 @@
+ATTACH 'mart.duckdb' AS mart;
+ATTACH 'b.duckdb' AS b;
+CREATE SOURCE orders (
+  id BIGINT NOT NULL,
+  amount DECIMAL(12,2)
+) FROM 'orders/*.csv';
+CREATE SINK mart.totals PRIMARY KEY (id) AS
+SELECT id, sum(amount) AS amount FROM orders GROUP BY id;
+CREATE SINK b.totals PRIMARY KEY (id) AS SELECT id FROM orders;

@@ -1,0 +1,2 @@
+ATTACH 'mart.duckdb' AS mart;
+CREATE SOURCE "orders FROM 'orders/*.parquet';

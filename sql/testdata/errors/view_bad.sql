@@ -1,0 +1,10 @@
+ATTACH 'mart.duckdb' AS mart;
+CREATE SOURCE orders (
+  id BIGINT NOT NULL,
+  amount DECIMAL(12,2)
+) FROM 'orders/*.csv';
+CREATE VIEW AS SELECT 1;
+CREATE VIEW select AS SELECT 1;
+CREATE VIEW "" AS SELECT 1;
+CREATE VIEW v (a) AS SELECT 1;
+CREATE VIEW w AS -- nothing
