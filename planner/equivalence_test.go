@@ -140,9 +140,9 @@ func runEquivalence(t *testing.T, key, query string, rows int, split string) {
 
 func compareWithSelect(t *testing.T, ctx context.Context, eng *duck.Engine, sink Sink, query, where string) {
 	t.Helper()
-	on, same := []string{"true"}, []string{"w._there AND g._there"}
+	on, same := []string{"true"}, []string{"_w._there AND _g._there"}
 	for _, c := range sink.Columns {
-		w, g := "w."+duck.Quote(c.Name), "g."+duck.Quote(c.Name)
+		w, g := "_w."+duck.Quote(c.Name), "_g."+duck.Quote(c.Name)
 		cond := w + " IS NOT DISTINCT FROM " + g
 		if slices.Contains(sink.Key, c.Name) {
 			on = append(on, cond)
@@ -151,7 +151,7 @@ func compareWithSelect(t *testing.T, ctx context.Context, eng *duck.Engine, sink
 		}
 		same = append(same, "coalesce("+cond+", false)")
 	}
-	diff := fmt.Sprintf("SELECT coalesce(w::VARCHAR, '-') || ' got ' || coalesce(g::VARCHAR, '-') FROM (SELECT *, true AS _there FROM (%s)) w FULL JOIN (SELECT *, true AS _there FROM target) g ON %s WHERE NOT coalesce(%s, false)",
+	diff := fmt.Sprintf("SELECT coalesce(_w::VARCHAR, '-') || ' got ' || coalesce(_g::VARCHAR, '-') FROM (SELECT *, true AS _there FROM (%s)) _w FULL JOIN (SELECT *, true AS _there FROM target) _g ON %s WHERE NOT coalesce(%s, false)",
 		query, strings.Join(on, " AND "), strings.Join(same, " AND "))
 	rows, err := eng.Query(ctx, diff)
 	if err != nil {

@@ -21,6 +21,7 @@ type Hash struct {
 	Output    string // expressions above the state, HAVING, sink table, columns, key
 	Env       string // time zone, DuckDB, version of the canonical form
 	Canonical string // what was hashed, as JSON
+	DuckDB    string // the version that bound it, part of Env
 }
 
 // CanonVersion is the version of the canonical form that Hash is computed over.
@@ -75,7 +76,7 @@ func hashOf(p *Plan, duckdbVersion string) (Hash, error) {
 	if err != nil {
 		return Hash{}, err
 	}
-	h := Hash{Canonical: string(doc), Input: digest(c.Sources), State: digest(c.State), Output: digest(c.Sinks), Env: digest(c.Env)}
+	h := Hash{Canonical: string(doc), Input: digest(c.Sources), State: digest(c.State), Output: digest(c.Sinks), Env: digest(c.Env), DuckDB: duckdbVersion}
 	h.ID = digest([]string{h.Input, h.State, h.Output, h.Env})
 	return h, nil
 }

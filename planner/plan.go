@@ -94,6 +94,7 @@ type Sink struct {
 	Counts  string   // SELECT inserted, updated, deleted
 	NewRows string   // SELECT of the rows that come
 	OldRows string   // SELECT of the rows that go
+	OneShot string   // the author's SELECT, views in front, over tables named like the sources
 	key     []int
 	root    Node
 }
@@ -292,6 +293,9 @@ func (p *planning) sink(ctx context.Context, s *sql.Sink) (*Sink, error) {
 	}
 	for _, r := range refusals {
 		p.faultsOf(q, s, r)
+	}
+	if sink != nil {
+		sink.OneShot = q.text
 	}
 	if sink == nil || len(refusals) > 0 {
 		return nil, nil

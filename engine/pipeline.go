@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"lockstep/checkpoints"
+	"lockstep/connectors"
+	"lockstep/engine/duck"
+	"lockstep/planner"
+)
+
+// Pipeline is a compiled pipeline with everything it needs to run. The engine, the sources and the
+// destination share one DuckDB connection; they belong to the caller, who closes them.
+type Pipeline struct {
+	Plan        *planner.Plan
+	Duck        *duck.Engine
+	Sources     map[string]connectors.Source
+	Destination connectors.Destination
+	Limit       connectors.Limit
+	Now         connectors.Clock
+	Version     string // of etl, for the manifest
+	// Recompile plans the stored text of an earlier version, to explain what changed.
+	Recompile func(ctx context.Context, text string) (*planner.Plan, error)
+}
+
+// BlockedError: the pipeline means something else than what its table was built with. Nothing was
+// written.
+type BlockedError struct {
+	Pipeline   string
+	Batch      int64 // the last one of the old plan
+	Comparison planner.Comparison
+}
+
+func (e *BlockedError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "blocked: the plan changed after batch %d. Nothing was written.", e.Batch)
+	for _, d := range e.Comparison.Differences {
+		fmt.Fprintf(&b, "\n%s:%d:%d  %s", d.File, d.Line, d.Col, d.Name)
+		if d.Old != "" {
+			fmt.Fprintf(&b, "\n  - %s", d.Old)
+		}
+		if d.New != "" {
+			fmt.Fprintf(&b, "\n  + %s", d.New)
+		}
+	}
+	fmt.Fprintf(&b, "\nclass %s: %s.", e.Comparison.Class, e.Comparison.Why)
+	b.WriteString("\nUndo the change to go on with this table. To build a table of the new meaning from all input," +
+		"\ngive the pipeline another name (CREATE PIPELINE name;) and its sink another table.")
+	return b.String()
+}
+
+// compatible compares the plan with the one the head was made by.
+func (p *Pipeline) compatible(ctx context.Context, head connectors.Head) error {
+	if head.Fresh || head.Manifest.Seq == 0 {
+		return nil
+	}
+	was := planner.Hash{ID: head.Plan.ID, Input: head.Plan.Input, State: head.Plan.State, Output: head.Plan.Output, Env: head.Plan.Env}
+	if p.Plan.Hash.ID == was.ID {
+		return nil
+	}
+	blocked := &BlockedError{Pipeline: p.Plan.Name, Batch: head.LastBatch}
+	if planner.Same(was, p.Plan.Hash) {
+		blocked.Comparison = planner.Comparison{Class: planner.Environment, Why: fmt.Sprintf(
+			"the same pipeline, but its state was written by DuckDB %s (%s)", head.Manifest.Env.DuckDB, head.Manifest.Env.TimeZone)}
+		return blocked
+	}
+	old, err := p.Recompile(ctx, head.Plan.SQL)
+	if err != nil {
+		// The old text cannot be planned any more, so only the parts can be named.
+		blocked.Comparison = planner.Comparison{Class: planner.Incompatible, Why: "the stored plan of the table cannot be read by this version"}
+		return blocked
+	}
+	blocked.Comparison = planner.Compare(old, p.Plan)
+	return blocked
+}
+
+// record is the plan as it is stored beside the first manifest made by it.
+func (p *Pipeline) record() connectors.PlanRecord {
+	h := p.Plan.Hash
+	return connectors.PlanRecord{ID: h.ID, Canon: planner.CanonVersion, Input: h.Input, State: h.State, Output: h.Output, Env: h.Env,
+		SQL: p.Plan.Script.Text, Canonical: h.Canonical}
+}
+
+// sinkSpec describes a sink's table to the destination.
+func sinkSpec(s planner.Sink) connectors.SinkSpec {
+	spec := connectors.SinkSpec{Name: s.Name, Schema: s.Schema, Table: s.Table, Key: s.Key}
+	for _, c := range s.Columns {
+		spec.Columns = append(spec.Columns, connectors.SinkColumn{Name: c.Name, Type: c.Type})
+	}
+	return spec
+}
+
+func (p *Pipeline) sinkSpecs() []connectors.SinkSpec {
+	specs := make([]connectors.SinkSpec, len(p.Plan.Sinks))
+	for i, s := range p.Plan.Sinks {
+		specs[i] = sinkSpec(s)
+	}
+	return specs
+}
+
+// readSources are the sources that some sink reads; others have no position.
+func (p *Pipeline) readSources() []planner.Source {
+	var out []planner.Source
+	for _, s := range p.Plan.Sources {
+		if s.Reads > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// position loads the place of every source as of a manifest, and checks it against the manifest: a
+// position that misses a split would read it twice.
+func (p *Pipeline) position(ctx context.Context, m checkpoints.Manifest, segments []checkpoints.Segment) (checkpoints.Position, error) {
+	position := checkpoints.Position{}
+	for _, source := range p.readSources() {
+		var own []checkpoints.Segment
+		for _, seg := range segments {
+			if seg.Step != checkpoints.PositionStep(source.Name) {
+				continue
+			}
+			if err := p.Destination.Load(ctx, &seg); err != nil {
+				return nil, err
+			}
+			own = append(own, seg)
+		}
+		splits, err := checkpoints.DecodePosition(own)
+		if err != nil {
+			return nil, &connectors.DamagedError{What: "the position of source " + source.Name, Reason: err.Error()}
+		}
+		position[source.Name] = splits
+	}
+	if m.Seq == 0 {
+		return position, nil
+	}
+	if err := position.Verify(m.Position); err != nil {
+		return nil, &connectors.DamagedError{What: "the position after batch " + fmt.Sprint(m.Batch), Reason: err.Error()}
+	}
+	return position, nil
+}

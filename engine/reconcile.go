@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"lockstep/checkpoints"
+	"lockstep/connectors"
+	"lockstep/engine/duck"
+	"lockstep/planner"
+)
+
+// Difference is what reconcile found in one sink.
+type Difference struct {
+	Sink      string   `json:"sink"`
+	Rows      int64    `json:"rows"`      // of the SELECT
+	Missing   int64    `json:"missing"`   // keys of the SELECT that the table lacks
+	Extra     int64    `json:"extra"`     // keys of the table that the SELECT lacks
+	Different int64    `json:"different"` // keys with other values
+	Samples   []string `json:"samples,omitempty"`
+}
+
+// Total is the number of keys that differ.
+func (d Difference) Total() int64 { return d.Missing + d.Extra + d.Different }
+
+// maxSamples bounds the differing rows that are shown.
+const maxSamples = 10
+
+// Tables names the relation that holds a sink's table in the engine's DuckDB. A destination that is
+// not attached to it copies the table first.
+type Tables func(ctx context.Context, sink connectors.SinkSpec) (relation string, err error)
+
+// Reconcile runs the author's SELECT once over all input consumed so far and compares the result with
+// the table, key by key. The SELECT runs as written, not by the plan's statements. Floating sums and
+// means may differ by 1e-9 of the larger value. It writes nothing.
+func (p *Pipeline) Reconcile(ctx context.Context, tables Tables) ([]Difference, error) {
+	head, err := p.Destination.Head(ctx, p.Plan.Name)
+	if err != nil {
+		return nil, err
+	}
+	if head.Fresh || head.Manifest.Seq == 0 {
+		return nil, errors.New("nothing to compare: the pipeline has not run yet")
+	}
+	if err := p.compatible(ctx, head); err != nil {
+		return nil, err
+	}
+	segments, err := p.Destination.Segments(ctx, p.Plan.Name, head.Manifest.Incarnation, head.Manifest.Seq)
+	if err != nil {
+		return nil, err
+	}
+	position, err := p.position(ctx, head.Manifest, segments)
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range p.Plan.Sources {
+		if err := p.consumed(ctx, source, position[source.Name]); err != nil {
+			return nil, err
+		}
+	}
+	var out []Difference
+	for _, sink := range p.Plan.Sinks {
+		table, err := tables(ctx, sinkSpec(sink))
+		if err != nil {
+			return nil, err
+		}
+		d, err := p.differ(ctx, sink, table)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// consumed makes everything read from a source a table of the source's name, for the SELECT.
+func (p *Pipeline) consumed(ctx context.Context, source planner.Source, splits checkpoints.Splits) error {
+	table := duck.Quote(source.Name)
+	relation := emptyRelation(source.Columns)
+	if ranges := consumedRanges(splits); len(ranges) > 0 {
+		scan, err := p.Sources[source.Name].Read(ctx, ranges)
+		if err != nil {
+			return err
+		}
+		defer scan.Close()
+		if rows := scan.Records(); rows != nil {
+			defer rows.Release()
+			relation = duck.Quote("_rows_" + source.Name)
+			if err := p.Duck.Load(ctx, "_rows_"+source.Name, rows); err != nil {
+				return err
+			}
+		} else {
+			relation, _ = scan.Relation()
+		}
+		// A copy, so that a view over it cannot see other input than was checked.
+		if err := p.Duck.Exec(ctx, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s FROM %s", table, typedColumns(source.Columns), relation)); err != nil {
+			return scan.Explain(ctx, err)
+		}
+		return p.checkRows(ctx, table, source.Name, ranges)
+	}
+	return p.Duck.Exec(ctx, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s FROM %s", table, typedColumns(source.Columns), relation))
+}
+
+func (p *Pipeline) checkRows(ctx context.Context, table, source string, ranges []connectors.Range) error {
+	var n, want int64
+	for _, r := range ranges {
+		want += r.Rows
+	}
+	if err := p.Duck.QueryRow(ctx, "SELECT count(*) FROM "+table, nil, &n); err != nil {
+		return err
+	}
+	if n != want {
+		return &connectors.InputError{Source: source, Split: fmt.Sprintf("%d splits", len(ranges)),
+			Reason: fmt.Sprintf("they give %d rows now, %d were consumed", n, want), Hint: "the input was changed after it was read; put it back as it was"}
+	}
+	return nil
+}
+
+func consumedRanges(splits checkpoints.Splits) []connectors.Range {
+	var out []connectors.Range
+	for _, id := range slices.Sorted(maps.Keys(splits)) {
+		s := splits[id]
+		out = append(out, connectors.Range{Split: id, From: 0, To: s.Next, Rows: s.Rows, Next: s})
+	}
+	return out
+}
+
+// differ compares a sink's table with its SELECT.
+func (p *Pipeline) differ(ctx context.Context, sink planner.Sink, table string) (Difference, error) {
+	d := Difference{Sink: sink.Name}
+	if err := p.Duck.Exec(ctx, "CREATE OR REPLACE TEMP TABLE _want AS "+sink.OneShot); err != nil {
+		return d, (&life{Pipeline: p}).computeError(err)
+	}
+	on, same := []string{"true"}, []string{"true"}
+	for _, c := range sink.Columns {
+		w, g := "_w."+duck.Quote(c.Name), "_g."+duck.Quote(c.Name)
+		equal := w + " IS NOT DISTINCT FROM " + g
+		switch {
+		case slices.Contains(sink.Key, c.Name):
+			on = append(on, equal)
+		case c.Inexact:
+			same = append(same, fmt.Sprintf("(%s OR coalesce(abs(%s - %s) <= 1e-9 * greatest(abs(%s), abs(%s), 1), false))", equal, w, g, w, g))
+		default:
+			same = append(same, equal)
+		}
+	}
+	compared := fmt.Sprintf("(SELECT *, true AS _is FROM _want) _w FULL JOIN (SELECT *, true AS _is FROM %s) _g ON %s", table, strings.Join(on, " AND "))
+	equal := strings.Join(same, " AND ")
+	err := p.Duck.QueryRow(ctx, fmt.Sprintf(
+		"SELECT count(_w._is), count(*) FILTER (WHERE _g._is IS NULL), count(*) FILTER (WHERE _w._is IS NULL), count(*) FILTER (WHERE _w._is AND _g._is AND NOT (%s)) FROM %s", equal, compared),
+		nil, &d.Rows, &d.Missing, &d.Extra, &d.Different)
+	if err != nil || d.Total() == 0 {
+		return d, err
+	}
+	return d, p.sample(ctx, &d, sink, compared, equal)
+}
+
+// sample writes some differing rows: the key, then what the SELECT and the table say.
+func (p *Pipeline) sample(ctx context.Context, d *Difference, sink planner.Sink, compared, equal string) error {
+	show := func(side string) string {
+		parts := make([]string, len(sink.Columns))
+		for i, c := range sink.Columns {
+			parts[i] = fmt.Sprintf("%s || coalesce(CAST(%s.%s AS VARCHAR), 'NULL')", duck.Literal(c.Name+"="), side, duck.Quote(c.Name))
+		}
+		return "concat_ws(' ', " + strings.Join(parts, ", ") + ")"
+	}
+	query := fmt.Sprintf(`SELECT CASE WHEN _g._is IS NULL THEN 'missing   ' || %s WHEN _w._is IS NULL THEN 'extra     ' || %s
+		ELSE 'SELECT    ' || %s || chr(10) || 'table     ' || %s END AS line FROM %s WHERE _w._is IS NULL OR _g._is IS NULL OR NOT (%s) ORDER BY line LIMIT %d`,
+		show("_w"), show("_g"), show("_w"), show("_g"), compared, equal, maxSamples)
+	return p.Duck.Each(ctx, query, nil, func(rows *sql.Rows) error {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return err
+		}
+		d.Samples = append(d.Samples, line)
+		return nil
+	})
+}

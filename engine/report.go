@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"lockstep/checkpoints"
+	"lockstep/connectors"
+)
+
+// Report is what one committed batch did, for people and for --json.
+type Report struct {
+	Pipeline string        `json:"pipeline"`
+	Batch    int64         `json:"batch"`
+	Splits   int           `json:"splits"` // files, partitions, …
+	Read     int64         `json:"read"`
+	Used     int64         `json:"used"`
+	Rejected int64         `json:"rejected"`
+	Inserted int64         `json:"inserted"`
+	Updated  int64         `json:"updated"`
+	Deleted  int64         `json:"deleted"`
+	Waiting  int           `json:"waiting"` // splits left for the next batch
+	Took     time.Duration `json:"took_ns"`
+}
+
+func (l *life) report(inputs *inputs, m checkpoints.Manifest, started time.Time) *Report {
+	r := &Report{Pipeline: m.Pipeline, Batch: m.Batch, Took: l.Now().Sub(started)}
+	for _, c := range m.Sources {
+		r.Splits += c.Splits
+		r.Read += c.Read
+		r.Used += c.Accepted
+		r.Rejected += c.Rejected
+	}
+	for _, c := range m.Sinks {
+		r.Inserted += c.Inserted
+		r.Updated += c.Updated
+		r.Deleted += c.Deleted
+	}
+	return r
+}
+
+func (l *life) env() checkpoints.Env {
+	return checkpoints.Env{Engine: l.Version, DuckDB: l.Plan.Hash.DuckDB, TimeZone: "UTC"}
+}
+
+// computeError says in the author's terms that a statement of the plan failed. DuckDB's message quotes
+// generated SQL below its first line; that is left out.
+func (l *life) computeError(err error) error {
+	msg, _, _ := strings.Cut(err.Error(), "\n")
+	if kind, rest, ok := strings.Cut(msg, " Error: "); ok && !strings.Contains(kind, " \"") {
+		msg = rest
+	}
+	return &connectors.DataError{Where: l.Plan.Script.File, Err: &computeFailure{msg: msg, err: err},
+		Hint: "nothing was committed; correct the expression, for example with TRY_CAST or a WHERE"}
+}
+
+type computeFailure struct {
+	msg string
+	err error
+}
+
+func (e *computeFailure) Error() string {
+	return fmt.Sprintf("the SELECT failed on this input: %s", e.msg)
+}
+func (e *computeFailure) Unwrap() error { return e.err }

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"lockstep/checkpoints"
+	"lockstep/connectors"
+	"lockstep/planner"
+)
+
+// life is what a run knows of its pipeline between two batches. It is built from the destination and
+// dropped after any error.
+type life struct {
+	*Pipeline
+	lease    connectors.Lease
+	manifest checkpoints.Manifest // of the last commit; Seq 0 before the first
+	position checkpoints.Position
+	tables   map[string]*stateTable // by name
+}
+
+// Summary is what a run did.
+type Summary struct {
+	Reports  []Report
+	Batch    int64 // the last one committed, by this run or before; -1 for none
+	UpToDate bool  // nothing was new
+}
+
+// Run folds everything that waits into the tables and stops. report, which may be nil, is called
+// after every committed batch. An error leaves all committed batches in place.
+func (p *Pipeline) Run(ctx context.Context, report func(Report)) (Summary, error) {
+	s := Summary{Batch: -1}
+	l, work, err := p.open(ctx)
+	if err != nil {
+		return s, err
+	}
+	if work == nil {
+		s.Batch, s.UpToDate = l.manifest.Batch, true
+		return s, nil
+	}
+	defer func() {
+		// The lease of a dead run is taken over anyway; giving it back only spares that.
+		_ = p.Destination.Release(context.WithoutCancel(ctx), l.lease)
+	}()
+	for work != nil {
+		r, err := l.batch(ctx, work)
+		if err != nil {
+			return s, err
+		}
+		s.Reports, s.Batch = append(s.Reports, *r), r.Batch
+		if report != nil {
+			report(*r)
+		}
+		if err := ctx.Err(); err != nil {
+			return s, err
+		}
+		if work, err = l.plan(ctx); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// open reads the head and finds the first batch. Only when there is one does it take the lease and
+// restore the state: a run with nothing to do costs a look at the positions.
+func (p *Pipeline) open(ctx context.Context) (*life, *work, error) {
+	head, err := p.Destination.Head(ctx, p.Plan.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, segments, err := p.from(ctx, head)
+	if err != nil {
+		return nil, nil, err
+	}
+	work, err := l.plan(ctx)
+	if err != nil || work == nil {
+		return l, nil, err
+	}
+	lease, taken, err := p.Destination.Take(ctx, p.Plan.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Another run may have committed between the two looks at the head.
+	if taken.Manifest.Seq != head.Manifest.Seq {
+		if l, segments, err = p.from(ctx, taken); err != nil {
+			return nil, nil, err
+		}
+		if work, err = l.plan(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	l.lease = lease
+	if work != nil {
+		err = l.restore(ctx, segments)
+	}
+	return l, work, err
+}
+
+// from checks that the pipeline can go on from a head, and loads the position.
+func (p *Pipeline) from(ctx context.Context, head connectors.Head) (*life, []checkpoints.Segment, error) {
+	if err := p.compatible(ctx, head); err != nil {
+		return nil, nil, err
+	}
+	if err := p.Destination.CheckTargets(ctx, head, p.sinkSpecs()); err != nil {
+		return nil, nil, err
+	}
+	l := &life{Pipeline: p, manifest: head.Manifest, tables: map[string]*stateTable{}}
+	if head.Fresh || head.Manifest.Seq == 0 {
+		l.manifest = checkpoints.Manifest{Pipeline: p.Plan.Name, Incarnation: 1, Batch: -1}
+	}
+	var segments []checkpoints.Segment
+	var err error
+	if l.manifest.Seq > 0 {
+		segments, err = p.Destination.Segments(ctx, p.Plan.Name, l.manifest.Incarnation, l.manifest.Seq)
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	l.position, err = p.position(ctx, l.manifest, segments)
+	return l, segments, err
+}
+
+// work is one planned batch: what each source gives to it.
+type work struct {
+	sources []sourceWork
+}
+
+type sourceWork struct {
+	plan  planner.Source
+	found connectors.Batch
+}
+
+// plan asks every source what is new; nil when nothing is and batch 0 is done. Batch 0 happens also
+// without input: it makes the tables, and a SELECT without groups has a row before any input.
+func (l *life) plan(ctx context.Context) (*work, error) {
+	w := &work{}
+	news := l.manifest.Seq == 0
+	for _, s := range l.readSources() {
+		source, ok := l.Sources[s.Name]
+		if !ok {
+			return nil, errors.New("engine: no connector for source " + s.Name)
+		}
+		found, err := source.Plan(ctx, l.position[s.Name], l.Limit)
+		if err != nil {
+			return nil, err
+		}
+		news = news || len(found.Ranges) > 0
+		w.sources = append(w.sources, sourceWork{plan: s, found: found})
+	}
+	if !news {
+		return nil, nil
+	}
+	return w, nil
+}

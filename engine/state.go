@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"lockstep/checkpoints"
+	"lockstep/connectors"
+	"lockstep/engine/duck"
+	"lockstep/planner"
+)
+
+// restore rebuilds every step's state from its segments.
+func (l *life) restore(ctx context.Context, segments []checkpoints.Segment) error {
+	for _, step := range l.Plan.Steps {
+		if err := l.Duck.Exec(ctx, step.State.Create()); err != nil {
+			return err
+		}
+		var own []checkpoints.Segment
+		for _, seg := range segments {
+			if seg.Step == step.ID {
+				own = append(own, seg)
+			}
+		}
+		if err := l.restoreStep(ctx, step, own); err != nil {
+			return err
+		}
+		if err := l.Duck.QueryRow(ctx, "SELECT count(*) FROM "+duck.Quote(step.State.Name), nil, &l.table(step).live); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreStep collects the rows of all segments, oldest first, and keeps the newest of every key,
+// unless that one says the key was deleted.
+func (l *life) restoreStep(ctx context.Context, step planner.Step, segments []checkpoints.Segment) error {
+	if len(segments) == 0 {
+		return nil
+	}
+	const all, one = "_restore", "_segment"
+	cols := stateColumns(step.State)
+	for i := range segments {
+		seg := &segments[i]
+		if err := l.Destination.Load(ctx, seg); err != nil {
+			return err
+		}
+		if err := l.loadSegment(ctx, one, seg); err != nil {
+			return err
+		}
+		seg.Parts = nil // large; the rows are in DuckDB now
+		stmt := fmt.Sprintf("INSERT INTO %s SELECT %s, _op, %d AS _seq FROM %s", all, cols, i, one)
+		if i == 0 {
+			stmt = fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s, _op, 0 AS _seq FROM %s", all, cols, one)
+		}
+		if err := l.Duck.Exec(ctx, stmt); err != nil {
+			return damaged(seg, err)
+		}
+	}
+	newest := ""
+	if len(segments) > 1 {
+		over := "ORDER BY _seq DESC"
+		if key := keyColumns(step.State); key != "" {
+			over = "PARTITION BY " + key + " " + over
+		}
+		newest = " QUALIFY row_number() OVER (" + over + ") = 1"
+	}
+	for _, stmt := range []string{
+		fmt.Sprintf("INSERT INTO %s SELECT %s FROM (SELECT * FROM %s%s) WHERE _op = 1", duck.Quote(step.State.Name), cols, all, newest),
+		"DROP TABLE " + all,
+		"DROP TABLE " + one,
+	} {
+		if err := l.Duck.Exec(ctx, stmt); err != nil {
+			return fmt.Errorf("restore the state of step %s: %w", step.ID, err)
+		}
+	}
+	return nil
+}
+
+// loadSegment copies a verified segment into a temp table and checks that all rows arrived.
+func (l *life) loadSegment(ctx context.Context, table string, seg *checkpoints.Segment) error {
+	rows, err := seg.Records()
+	if err != nil {
+		return damaged(seg, err)
+	}
+	defer rows.Release()
+	if err := l.Duck.Load(ctx, table, rows); err != nil {
+		return damaged(seg, err)
+	}
+	var n int64
+	if err := l.Duck.QueryRow(ctx, "SELECT count(*) FROM "+duck.Quote(table), nil, &n); err != nil {
+		return err
+	}
+	if n != seg.Rows {
+		return damaged(seg, fmt.Errorf("%d rows arrived of %d", n, seg.Rows))
+	}
+	return nil
+}
+
+func damaged(seg *checkpoints.Segment, err error) error {
+	return &connectors.DamagedError{What: fmt.Sprintf("segment %s of step %s (change %d)", seg.ID, seg.Step, seg.SeqHi), Reason: err.Error()}
+}
+
+func stateColumns(t planner.Table) string { return quoted(t.Cols) }
+func keyColumns(t planner.Table) string   { return quoted(t.Cols[:t.Key]) }
+
+func quoted(cols []planner.Col) string {
+	names := make([]string, len(cols))
+	for i, c := range cols {
+		names[i] = duck.Quote(c.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// segments encodes what the batch changed: each step's state, and the positions.
+func (l *life) segments(ctx context.Context, inputs *inputs, seq int64) ([]*checkpoints.Segment, error) {
+	var out []*checkpoints.Segment
+	for _, step := range l.Plan.Steps {
+		rows, err := l.Duck.Arrow(ctx, step.Changed)
+		if err != nil {
+			return nil, err
+		}
+		seg, err := checkpoints.EncodeSegment(step.ID, seq, rows)
+		rows.Release()
+		if err != nil {
+			return nil, err
+		}
+		if seg != nil {
+			out = append(out, seg)
+			l.table(step).changed = seg.Rows
+		}
+	}
+	for _, in := range inputs.list {
+		seg, err := checkpoints.EncodePosition(in.plan.Name, seq, in.moved, in.gone)
+		if err != nil {
+			return nil, err
+		}
+		if seg != nil {
+			out = append(out, seg)
+		}
+	}
+	return out, nil
+}
+
+// stateTable counts what happened to a state table since it was last rewritten.
+type stateTable struct {
+	live    int64 // rows after the last batch
+	changed int64 // rows the current batch put or deleted
+	deleted int64 // rows deleted since the last rewrite, most of them put back with new values
+}
+
+func (l *life) table(step planner.Step) *stateTable {
+	t := l.tables[step.State.Name]
+	if t == nil {
+		t = &stateTable{}
+		l.tables[step.State.Name] = t
+	}
+	return t
+}
+
+// tidy rewrites a state table once the rows deleted from it exceed a quarter of those that live:
+// DuckDB does not give back the room of deleted rows of a temp table.
+func (l *life) tidy(ctx context.Context) error {
+	for _, step := range l.Plan.Steps {
+		name, t := duck.Quote(step.State.Name), l.table(step)
+		before := t.live
+		if err := l.Duck.QueryRow(ctx, "SELECT count(*) FROM "+name, nil, &t.live); err != nil {
+			return err
+		}
+		t.deleted += max(0, t.changed-max(0, t.live-before))
+		t.changed = 0
+		if t.deleted <= t.live/4+1000 {
+			continue
+		}
+		if err := l.Duck.Exec(ctx, "CREATE OR REPLACE TEMP TABLE "+name+" AS SELECT * FROM "+name); err != nil {
+			return err
+		}
+		t.deleted = 0
+	}
+	return nil
+}
+
+// digest moves a sink's digest by the rows that came and went.
+func (l *life) digest(ctx context.Context, sink planner.Sink, last string) (string, error) {
+	var sum checkpoints.Digest
+	var err error
+	if last != "" {
+		if sum, err = checkpoints.ParseDigest(last); err != nil {
+			return "", err
+		}
+	}
+	came, err := l.digestOf(ctx, sink.NewRows)
+	if err != nil {
+		return "", err
+	}
+	went, err := l.digestOf(ctx, sink.OldRows)
+	if err != nil {
+		return "", err
+	}
+	return sum.Add(came).Sub(went).String(), nil
+}
+
+func (l *life) digestOf(ctx context.Context, query string) (checkpoints.Digest, error) {
+	rows, err := l.Duck.Arrow(ctx, query)
+	if err != nil {
+		return checkpoints.Digest{}, err
+	}
+	defer rows.Release()
+	return checkpoints.DigestRows(rows, checkpoints.ExactColumns(rows.Schema()))
+}
