@@ -1,0 +1,36 @@
+# Everything a newcomer needs: make demo, make test. `make help` lists the rest.
+# DuckDB is linked in as a static library, so a C++ compiler is needed; Arrow needs the build tag.
+export GOFLAGS := -tags=duckdb_arrow $(GOFLAGS)
+export CGO_ENABLED := 1
+
+RELEASE := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 30s
+
+.PHONY: help build demo test bench lint fuzz clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/etl
+	go build -trimpath -ldflags "-X main.release=$(RELEASE)" -o bin/etl ./cmd/etl
+
+demo: build ## run an example on its files, add a day, run again, show and check the table
+	@sh examples/demo.sh
+
+test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
+	go test -race -timeout 20m ./...
+	$(MAKE) fuzz
+
+lint: ## formatting and vet
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	go vet -tags=duckdb_arrow,failpoints ./connectors/...
+
+fuzz: ## every fuzzer for $(FUZZTIME)
+	go test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) ./sql
+
+bench: build ## measure against named baselines; ratios are printed
+	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./engine/bench
+
+clean: ## remove what was built
+	rm -rf bin demo
