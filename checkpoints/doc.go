@@ -11,6 +11,9 @@
 // winning, gives every step's state as it was after s. The position is kept the same way, as the
 // step "position": one row per split.
 //
+// What is stored can be checked: a segment by its SHA-256, a manifest by its checksum and by the laws
+// its counts obey, a position and the rows of a table by a Digest, which is kept from changes alone.
+//
 // Nothing here talks to a database. A destination stores and returns these values; this package
 // encodes them, checks them and says in plain words what is wrong with a damaged one.
 package checkpoints

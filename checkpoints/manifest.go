@@ -20,7 +20,7 @@ type Manifest struct {
 	BatchTime   time.Time              `json:"batch_time"` // UTC, microseconds
 	Position    map[string]PositionSum `json:"position"`   // per source, after the change
 	Sources     map[string]SourceCount `json:"sources"`
-	Sinks       map[string]SinkCount   `json:"sinks"`
+	Sinks       map[string]SinkCount   `json:"sinks"`        // every sink, also one without changes
 	SegmentsSHA string                 `json:"segments_sha"` // over the segments this change adds
 }
 
@@ -31,16 +31,9 @@ type Env struct {
 	TimeZone string `json:"time_zone"`
 }
 
-// PositionSum is the checkable summary of a source's position; its splits are in segments.
-type PositionSum struct {
-	Splits int    `json:"splits"`
-	Hash   string `json:"hash"`
-	Rows   int64  `json:"rows"`
-}
-
 // SourceCount counts the rows of one batch from one source: Read = Accepted + Rejected.
 type SourceCount struct {
-	Splits   int   `json:"splits"`
+	Splits   int   `json:"splits"` // that it read from
 	Read     int64 `json:"read"`
 	Accepted int64 `json:"accepted"`
 	Rejected int64 `json:"rejected"`
@@ -63,18 +56,4 @@ type Range struct {
 	To      int64
 	Rows    int64
 	Content string
-}
-
-// Segment is the rows one change put into, or deleted from, the state of one step.
-type Segment struct {
-	ID     string // uuid
-	Step   string
-	Level  int
-	SeqLo  int64
-	SeqHi  int64
-	Rows   int64
-	Bytes  int64
-	Schema string // the Arrow schema, for messages
-	SHA256 string // hex, over the parts in order
-	Parts  [][]byte
 }

@@ -69,7 +69,7 @@ type Batch struct {
 	Ranges  []Range
 	Waiting int // splits with unread input, including those in Ranges
 	// Moved holds splits whose identity changed without new rows: a renamed file (the old name is in
-	// Gone) or a touched one. They enter the position with the next commit.
+	// Gone) or a touched one. They enter the position with the next commit, before the Next of Ranges.
 	Moved checkpoints.Splits
 	Gone  []string
 }
@@ -78,7 +78,8 @@ type Batch struct {
 type Scan interface {
 	// Relation is a SQL table expression that yields the declared columns, in order, under their
 	// names; "" when the rows come as Records. Fused relations may be scanned inside a larger
-	// query; others must be copied to a table once, before Finish.
+	// query; others must be copied to a table once, before Finish. A copied relation has a last column
+	// _split (VARCHAR) with the id of the split each row is from.
 	Relation() (sql string, fused bool)
 	// Records yields the rows as Arrow, once. The caller releases the reader. nil for a Relation.
 	Records() array.RecordReader
@@ -87,6 +88,10 @@ type Scan interface {
 	// with their true row counts and identities. Those counts come from the source, not from the
 	// query that consumed the rows.
 	Finish(ctx context.Context, copied string) ([]Range, error)
+	// Explain is called with the error of a statement that read the Relation, after its transaction
+	// was rolled back. It looks for the place in the input that caused it and returns a DataError, or
+	// err itself when the input is not to blame.
+	Explain(ctx context.Context, err error) error
 	Close() error
 }
 

@@ -37,7 +37,8 @@ type Destination interface {
 	Close() error
 }
 
-// Head is the newest committed state of a pipeline.
+// Head is the newest committed state of a pipeline. A fresh one has a manifest with nothing but the
+// pipeline and the incarnation that its first change belongs to.
 type Head struct {
 	Fresh     bool
 	Fence     int64
@@ -104,10 +105,11 @@ const (
 )
 
 // SinkChange is what a batch changes in one sink. The staged rows have the sink's columns under
-// their names and a last column _op.
+// their names and types, and a last column _op. A sink that has no table yet gets one with its first
+// SinkChange, also an empty one. The manifest counts sinks under SinkSpec.Name.
 type SinkChange struct {
 	Sink    SinkSpec
-	Table   string // temp table of the engine's DuckDB that holds the staged rows
+	Table   string // temp table of the engine's DuckDB that holds the staged rows; "" when there are none
 	Records func(ctx context.Context) (array.RecordReader, error)
 	Counts  checkpoints.SinkCount
 }

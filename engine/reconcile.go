@@ -28,6 +28,9 @@ type Difference struct {
 // Total is the number of keys that differ.
 func (d Difference) Total() int64 { return d.Missing + d.Extra + d.Different }
 
+// ErrNeverRan says that there is nothing to reconcile.
+var ErrNeverRan = errors.New("nothing to compare: the pipeline never ran")
+
 // maxSamples bounds the differing rows that are shown.
 const maxSamples = 10
 
@@ -44,7 +47,7 @@ func (p *Pipeline) Reconcile(ctx context.Context, tables Tables) ([]Difference, 
 		return nil, err
 	}
 	if head.Fresh || head.Manifest.Seq == 0 {
-		return nil, errors.New("nothing to compare: the pipeline has not run yet")
+		return nil, ErrNeverRan
 	}
 	if err := p.compatible(ctx, head); err != nil {
 		return nil, err
@@ -57,10 +60,11 @@ func (p *Pipeline) Reconcile(ctx context.Context, tables Tables) ([]Difference, 
 	if err != nil {
 		return nil, err
 	}
-	for _, source := range p.Plan.Sources {
-		if err := p.consumed(ctx, source, position[source.Name]); err != nil {
-			return nil, err
-		}
+	l := &life{Pipeline: p, position: position}
+	inputs, err := l.consumed(ctx)
+	defer inputs.close()
+	if err != nil {
+		return nil, err
 	}
 	var out []Difference
 	for _, sink := range p.Plan.Sinks {
@@ -70,52 +74,69 @@ func (p *Pipeline) Reconcile(ctx context.Context, tables Tables) ([]Difference, 
 		}
 		d, err := p.differ(ctx, sink, table)
 		if err != nil {
-			return nil, err
+			return nil, inputs.explain(ctx, err)
 		}
 		out = append(out, d)
 	}
-	return out, nil
+	return out, inputs.unchanged(ctx)
 }
 
-// consumed makes everything read from a source a table of the source's name, for the SELECT.
-func (p *Pipeline) consumed(ctx context.Context, source planner.Source, splits checkpoints.Splits) error {
-	table := duck.Quote(source.Name)
-	relation := emptyRelation(source.Columns)
-	if ranges := consumedRanges(splits); len(ranges) > 0 {
-		scan, err := p.Sources[source.Name].Read(ctx, ranges)
-		if err != nil {
-			return err
-		}
-		defer scan.Close()
-		if rows := scan.Records(); rows != nil {
-			defer rows.Release()
-			relation = duck.Quote("_rows_" + source.Name)
-			if err := p.Duck.Load(ctx, "_rows_"+source.Name, rows); err != nil {
-				return err
+// consumed makes everything read from every source a relation of the source's name, for the SELECT.
+// Files that DuckDB can scan inside a query are not copied.
+func (l *life) consumed(ctx context.Context) (*inputs, error) {
+	all := &inputs{}
+	for _, source := range l.Plan.Sources {
+		in := &input{plan: source, ranges: consumedRanges(l.position[source.Name])}
+		in.plan.Reads = 1 // the relation may be scanned any number of times: its rows are always the same
+		all.list = append(all.list, in)
+		if len(in.ranges) > 0 {
+			scan, err := l.Sources[source.Name].Read(ctx, in.ranges)
+			if err != nil {
+				return all, err
 			}
-		} else {
-			relation, _ = scan.Relation()
+			in.scan = scan
 		}
-		// A copy, so that a view over it cannot see other input than was checked.
-		if err := p.Duck.Exec(ctx, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s FROM %s", table, typedColumns(source.Columns), relation)); err != nil {
-			return scan.Explain(ctx, err)
+		relation, err := l.relation(ctx, in)
+		if err == nil {
+			err = l.Duck.Exec(ctx, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW %s AS SELECT %s FROM %s",
+				duck.Quote(source.Name), typedColumns(source.Columns), relation))
 		}
-		return p.checkRows(ctx, table, source.Name, ranges)
+		if err == nil {
+			err = l.checkRows(ctx, in)
+		}
+		if err != nil {
+			return all, all.explain(ctx, err)
+		}
 	}
-	return p.Duck.Exec(ctx, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s FROM %s", table, typedColumns(source.Columns), relation))
+	return all, nil
 }
 
-func (p *Pipeline) checkRows(ctx context.Context, table, source string, ranges []connectors.Range) error {
+// checkRows counts before comparing: with rows missing from the input, every difference would be
+// blamed on the table.
+func (l *life) checkRows(ctx context.Context, in *input) error {
 	var n, want int64
-	for _, r := range ranges {
+	for _, r := range in.ranges {
 		want += r.Rows
 	}
-	if err := p.Duck.QueryRow(ctx, "SELECT count(*) FROM "+table, nil, &n); err != nil {
+	if err := l.Duck.QueryRow(ctx, "SELECT count(*) FROM "+duck.Quote(in.plan.Name), nil, &n); err != nil {
 		return err
 	}
-	if n != want {
-		return &connectors.InputError{Source: source, Split: fmt.Sprintf("%d splits", len(ranges)),
-			Reason: fmt.Sprintf("they give %d rows now, %d were consumed", n, want), Hint: "the input was changed after it was read; put it back as it was"}
+	if n == want {
+		return nil
+	}
+	return &connectors.InputError{Source: in.plan.Name, Split: fmt.Sprintf("%d splits", len(in.ranges)),
+		Reason: fmt.Sprintf("they give %d rows now, %d were consumed", n, want), Hint: "the input was changed after it was read; put it back as it was"}
+}
+
+// unchanged lets the sources check, after all rows were read, that they were those once consumed.
+func (all *inputs) unchanged(ctx context.Context) error {
+	for _, in := range all.list {
+		if in.scan == nil {
+			continue
+		}
+		if _, err := in.scan.Finish(ctx, in.copied); err != nil {
+			return err
+		}
 	}
 	return nil
 }

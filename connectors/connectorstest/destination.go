@@ -1,0 +1,57 @@
+// Package connectorstest holds the suites that every connector of a kind must pass.
+package connectorstest
+
+import (
+	"context"
+	"testing"
+
+	"lockstep/connectors"
+	"lockstep/engine/duck"
+)
+
+// Database is one empty database of the kind under test.
+type Database interface {
+	// Open opens it as a new run does, with an engine of its own. A session opened before has been closed.
+	Open(t *testing.T) *Session
+}
+
+// Session is an open destination, and what somebody with a SQL shell can do beside it.
+type Session struct {
+	Engine      *duck.Engine
+	Destination connectors.Destination
+	// Table writes the full name of a table, given its schema ("" = the default) and name.
+	Table func(schema, name string) string
+	// Exec runs a statement on the database itself.
+	Exec func(t *testing.T, stmt string)
+	// Rows returns a query's rows as texts, NULL as "NULL".
+	Rows func(t *testing.T, query string) [][]string
+	// Close closes destination and engine.
+	Close func(t *testing.T)
+}
+
+// TestDestination runs the whole suite, each test on a database of its own.
+func TestDestination(t *testing.T, empty func(t *testing.T) Database) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, Database)
+	}{
+		{"lifecycle", testLifecycle},
+		{"keys with NULL", testNullKeys},
+		{"key without columns", testEmptyKey},
+		{"empty change", testEmptyChange},
+		{"fence", testFence},
+		{"lost record", testLostRecord},
+		{"wrong change", testWrongChange},
+		{"edited rows", testEditedRows},
+		{"edited tables", testEditedTables},
+		{"owners", testOwners},
+		{"damage", testDamage},
+		{"damaged segments", testDamagedSegments},
+		{"cancel anywhere", testCancelAnywhere},
+		{"random changes", testRandomChanges},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, empty(t)) })
+	}
+}
+
+var background = context.Background()

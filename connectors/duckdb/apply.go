@@ -1,0 +1,167 @@
+package duckdb
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"lockstep/connectors"
+	"lockstep/engine/duck"
+)
+
+// opColumn is the last column of staged rows.
+const opColumn = "_op"
+
+// applyTx brings a sink's table to what is staged: rows of all staged keys leave, then the staged
+// rows that are not deletes enter. (MERGE … UPDATE in place rewrites whole row groups at COMMIT.)
+//
+// The number of rows that leave must be the number of staged updates and deletes. It is not when
+// somebody edited the table, or when a newer change wrote a row, which the guard on _etl_seq keeps.
+func (d *Destination) applyTx(ctx context.Context, seq int64, change connectors.SinkChange) error {
+	a := apply{d: d, seq: seq, sink: change.Sink, staged: "temp." + duck.Quote(change.Table), target: d.table(schemaOf(change.Sink), change.Sink.Table)}
+	c := change.Counts
+	if c.Inserted+c.Updated+c.Deleted == 0 && change.Table == "" {
+		return a.checkCountTx(ctx, c.Rows)
+	}
+	if err := a.checkStaged(ctx, change); err != nil {
+		return err
+	}
+	if err := a.deleteTx(ctx, c.Updated+c.Deleted); err != nil {
+		return err
+	}
+	connectors.Failpoint("after-delete")
+	if err := a.insertTx(ctx, c.Inserted+c.Updated); err != nil {
+		return err
+	}
+	connectors.Failpoint("after-insert")
+	return a.checkCountTx(ctx, c.Rows)
+}
+
+// apply is one sink's part of a commit.
+type apply struct {
+	d      *Destination
+	seq    int64
+	sink   connectors.SinkSpec
+	staged string
+	target string
+}
+
+// checkStaged asserts what the engine promises of the staged rows: columns, types, one row per key,
+// and the counts.
+func (a apply) checkStaged(ctx context.Context, change connectors.SinkChange) error {
+	there, err := a.d.describe(ctx, a.staged)
+	if err != nil {
+		return err
+	}
+	want, err := a.d.specColumns(ctx, a.sink)
+	if err != nil {
+		return err
+	}
+	want[opColumn] = "VARCHAR"
+	if difference := compareColumns(there, want); difference != "" {
+		return a.broken("of the rows to write, %s", difference)
+	}
+	var doubled, rows, inserts, updates, deletes int64
+	counts := "SELECT count(*) FILTER (n > 1), sum(n)::BIGINT, sum(i)::BIGINT, sum(u)::BIGINT, sum(d)::BIGINT FROM (SELECT count(*) AS n, " +
+		"count(*) FILTER (_op = 'I') AS i, count(*) FILTER (_op = 'U') AS u, count(*) FILTER (_op = 'D') AS d FROM " + a.staged +
+		" GROUP BY " + a.groups() + " UNION ALL SELECT 0, 0, 0, 0)"
+	if err := a.d.eng.QueryRow(ctx, counts, nil, &doubled, &rows, &inserts, &updates, &deletes); err != nil {
+		return a.d.failed("count the rows to write to table "+a.sink.Name, err)
+	}
+	if doubled > 0 {
+		return a.broken("%d keys have more than one row to write", doubled)
+	}
+	c := change.Counts
+	if inserts != c.Inserted || updates != c.Updated || deletes != c.Deleted || rows != inserts+updates+deletes {
+		return a.broken("%d rows are to be written (+%d ~%d -%d), the manifest counts +%d ~%d -%d",
+			rows, inserts, updates, deletes, c.Inserted, c.Updated, c.Deleted)
+	}
+	return nil
+}
+
+// broken is a promise of the engine that does not hold: a mistake of ours, never the analyst's.
+func (a apply) broken(format string, args ...any) error {
+	return fmt.Errorf("table %s: %s; nothing was written. This is a mistake in etl: please report it", a.sink.Name, fmt.Sprintf(format, args...))
+}
+
+func (a apply) deleteTx(ctx context.Context, want int64) error {
+	n, err := a.d.eng.ExecCount(ctx, fmt.Sprintf("MERGE INTO %s AS t USING %s AS s ON %s WHEN MATCHED AND t.%s <= %d THEN DELETE",
+		a.target, a.staged, a.match(), duck.Quote(seqColumn), a.seq))
+	if err != nil {
+		return a.d.failed("write table "+a.sink.Name, err)
+	}
+	if n == want {
+		return nil
+	}
+	// What still matches was kept by the guard.
+	var newer int64
+	if err := a.d.eng.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM %s AS t, %s AS s WHERE %s", a.target, a.staged, a.match()), nil, &newer); err != nil {
+		return a.d.failed("write table "+a.sink.Name, err)
+	}
+	reason := fmt.Sprintf("rows that the pipeline wrote are gone, or their keys were changed (%d)", want-n)
+	switch {
+	case newer > 0:
+		reason = fmt.Sprintf("rows to be changed carry a newer %s than %d (%d)", seqColumn, a.seq, newer)
+	case n > want:
+		reason = fmt.Sprintf("rows with keys that are new to the pipeline, or doubled, are in it already (%d)", n-want)
+	}
+	return a.edited(reason)
+}
+
+func (a apply) insertTx(ctx context.Context, want int64) error {
+	names := make([]string, len(a.sink.Columns))
+	for i, c := range a.sink.Columns {
+		names[i] = c.Name
+	}
+	columns := strings.Join(quoted(names), ", ")
+	n, err := a.d.eng.ExecCount(ctx, fmt.Sprintf("INSERT INTO %s (%s, %s) SELECT %s, %d FROM %s WHERE %s IN ('I', 'U')",
+		a.target, columns, duck.Quote(seqColumn), columns, a.seq, a.staged, duck.Quote(opColumn)))
+	if err != nil {
+		return a.d.failed("write table "+a.sink.Name, err)
+	}
+	if n != want {
+		return a.broken("%d rows were written instead of %d", n, want)
+	}
+	return nil
+}
+
+// checkCountTx catches rows that were added or removed by hand under keys this change does not touch.
+func (a apply) checkCountTx(ctx context.Context, want int64) error {
+	n, err := a.d.count(ctx, a.sink)
+	if err == nil && n != want {
+		err = a.edited(fmt.Sprintf("after this change it should have %d rows, but would have %d", want, n))
+	}
+	return err
+}
+
+func (a apply) edited(reason string) error {
+	return &connectors.TargetError{Table: a.sink.Name, Reason: reason + ": it was edited by hand or by another program. Nothing was written", Hint: waysOn}
+}
+
+// match is the condition that t and s have the same key, NULL being equal to NULL. Without key
+// columns the table has at most one row, and that is it.
+func (a apply) match() string {
+	if len(a.sink.Key) == 0 {
+		return "true"
+	}
+	conds := make([]string, len(a.sink.Key))
+	for i, k := range quoted(a.sink.Key) {
+		conds[i] = "t." + k + " IS NOT DISTINCT FROM s." + k
+	}
+	return strings.Join(conds, " AND ")
+}
+
+func (a apply) groups() string {
+	if len(a.sink.Key) == 0 {
+		return "()"
+	}
+	return strings.Join(quoted(a.sink.Key), ", ")
+}
+
+func quoted(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = duck.Quote(n)
+	}
+	return out
+}

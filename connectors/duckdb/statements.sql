@@ -1,0 +1,106 @@
+-- Every statement on the schema etl, by name. {db} is the name the file is attached under.
+
+-- name: has-schema
+SELECT count(*) FILTER (table_name = 'meta'), count(*) FROM duckdb_tables() WHERE database_name = ? AND schema_name = 'etl'
+
+-- name: insert-meta
+INSERT INTO {db}.etl.meta VALUES (uuid(), ?, ?)
+
+-- name: meta
+SELECT schema_version, location_hint FROM {db}.etl.meta
+
+-- name: move-hint
+UPDATE {db}.etl.meta SET location_hint = ?
+
+-- name: pipelines
+SELECT pipeline FROM {db}.etl.pipelines ORDER BY pipeline
+
+-- name: pipeline
+SELECT incarnation, fence, seq, last_batch, coalesce(plan_id, ''), coalesce(position, ''),
+       coalesce(position_sha, ''), coalesce(manifest_sha, '')
+FROM {db}.etl.pipelines WHERE pipeline = ?
+
+-- name: traces
+SELECT (SELECT count(*) FROM {db}.etl.manifests WHERE pipeline = $1 AND seq > $2)
+     + (SELECT count(*) FROM {db}.etl.segment_use WHERE pipeline = $1 AND added_seq > $2)
+     + (SELECT count(*) FROM {db}.etl.targets WHERE pipeline = $1 AND $2 = 0)
+
+-- name: bump-fence
+UPDATE {db}.etl.pipelines SET fence = fence + 1 WHERE pipeline = ?
+
+-- name: insert-pipeline
+INSERT INTO {db}.etl.pipelines (pipeline, incarnation, fence, seq, last_batch) VALUES (?, 1, 1, 0, -1)
+
+-- name: take-lease
+INSERT INTO {db}.etl.leases (pipeline, lane, holder, host, boot_id, pid, renewed_at) VALUES (?, 'live', ?, ?, ?, ?, now())
+ON CONFLICT (pipeline, lane) DO UPDATE
+SET holder = excluded.holder, host = excluded.host, boot_id = excluded.boot_id, pid = excluded.pid, renewed_at = excluded.renewed_at
+
+-- name: release-lease
+DELETE FROM {db}.etl.leases WHERE pipeline = ? AND lane = 'live' AND holder = ?
+
+-- name: manifests
+SELECT seq, incarnation, batch, attempt::VARCHAR, kind, parent_seq, parent_sha, plan_id, env, batch_time, position, counts,
+       segments_sha, checksum
+FROM {db}.etl.manifests WHERE pipeline = ? AND seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT ?
+
+-- name: insert-manifest
+INSERT INTO {db}.etl.manifests (pipeline, seq, incarnation, batch, attempt, kind, parent_seq, parent_sha, plan_id, env,
+       batch_time, position, counts, segments_sha, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: advance
+UPDATE {db}.etl.pipelines SET seq = ?, last_batch = ?, plan_id = ?, position = ?, position_sha = ?, manifest_sha = ?
+WHERE pipeline = ? AND incarnation = ? AND fence = ? AND seq = ? AND coalesce(manifest_sha, '') = ?
+
+-- name: confirm
+SELECT count(*) FROM {db}.etl.manifests m JOIN {db}.etl.pipelines p ON p.pipeline = m.pipeline AND p.seq = m.seq
+WHERE m.pipeline = ? AND m.seq = ? AND m.attempt = ?
+
+-- name: plan
+SELECT plan_id, canon_version, input_h, state_h, output_h, env_h, sql, canonical FROM {db}.etl.plans WHERE plan_id = ?
+
+-- name: insert-plan
+INSERT INTO {db}.etl.plans SELECT $1, $2, $3, $4, $5, $6, $7, $8
+WHERE NOT EXISTS (FROM {db}.etl.plans WHERE plan_id = $1)
+
+-- name: insert-ranges
+INSERT INTO {db}.etl.ranges (pipeline, seq, source, split_id, from_off, to_off, rows, content_id)
+SELECT ?, ?, unnest(?::VARCHAR[]), unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::BIGINT[]), unnest(?::BIGINT[]), unnest(?::VARCHAR[])
+
+-- name: insert-segments
+INSERT INTO {db}.etl.segments (pipeline, segment_id, step_id, level, seq_lo, seq_hi, rows, bytes, parts, schema, sha256)
+SELECT ?, unnest(?::UUID[]), unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::BIGINT[]), unnest(?::BIGINT[]), unnest(?::BIGINT[]),
+       unnest(?::BIGINT[]), unnest(?::BIGINT[]), unnest(?::VARCHAR[]), unnest(?::VARCHAR[])
+
+-- name: insert-part
+INSERT INTO {db}.etl.segment_parts VALUES (?, ?, ?)
+
+-- name: use-segments
+INSERT INTO {db}.etl.segment_use (pipeline, incarnation, segment_id, added_seq) SELECT ?, ?, unnest(?::UUID[]), ?
+
+-- name: segments
+SELECT u.added_seq, u.removed_seq, u.segment_id::VARCHAR, s.segment_id IS NOT NULL, coalesce(step_id, ''), coalesce(level, 0),
+       coalesce(seq_lo, 0), coalesce(seq_hi, 0), coalesce(rows, 0), coalesce(bytes, 0), coalesce(schema, ''), coalesce(sha256, '')
+FROM {db}.etl.segment_use u LEFT JOIN {db}.etl.segments s ON s.segment_id = u.segment_id
+WHERE u.pipeline = ? AND u.incarnation = ? AND u.added_seq <= ?
+ORDER BY seq_lo, seq_hi, step_id
+
+-- name: segment-sums
+SELECT seq, segments_sha FROM {db}.etl.manifests WHERE pipeline = ? AND incarnation = ? AND seq <= ? ORDER BY seq
+
+-- name: parts
+SELECT part, data FROM {db}.etl.segment_parts WHERE segment_id = ? ORDER BY part
+
+-- name: targets
+SELECT schema_name, table_name, pipeline, sink, table_identity::VARCHAR, key_cols FROM {db}.etl.targets
+
+-- name: insert-target
+INSERT INTO {db}.etl.targets VALUES (?, ?, ?, ?, ?::VARCHAR[], ?::VARCHAR[], ?)
+
+-- name: table
+SELECT coalesce(comment, '') FROM duckdb_tables()
+WHERE database_name = ? AND lower(schema_name) = lower(?) AND lower(table_name) = lower(?)
+
+-- name: has-view
+SELECT count(*) FROM duckdb_views() WHERE database_name = ? AND lower(schema_name) = lower(?) AND lower(view_name) = lower(?)

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"lockstep/connectors"
+)
+
+// Status is what the destination and the sources say of a pipeline.
+type Status struct {
+	Head     connectors.Head
+	Blocked  error          // why a run would stop before it reads anything; nil: it would not
+	Waiting  map[string]int // per source, splits with unread input; nil when it could not be asked
+	Input    error          // what is wrong with the input, as a run would say
+	Segments int            // live ones
+	Bytes    int64          // of the live segments, as stored
+}
+
+// NeverRan tells a pipeline that has no batch yet.
+func (s Status) NeverRan() bool { return s.Head.Fresh || s.Head.Manifest.Seq == 0 }
+
+// Check compares the plan and the tables with what the last run left, as a run does before it reads.
+// blocked is a BlockedError, TargetError or DamagedError. It writes nothing.
+func (p *Pipeline) Check(ctx context.Context) (head connectors.Head, blocked, err error) {
+	if head, err = p.Destination.Head(ctx, p.Plan.Name); err == nil {
+		err = p.compatible(ctx, head)
+	}
+	if err == nil {
+		err = p.Destination.CheckTargets(ctx, head, p.sinkSpecs())
+	}
+	blocked, err = asBlocked(err)
+	return head, blocked, err
+}
+
+// Status looks at everything a run would look at, and writes nothing.
+func (p *Pipeline) Status(ctx context.Context) (Status, error) {
+	head, blocked, err := p.Check(ctx)
+	s := Status{Head: head, Blocked: blocked}
+	if err != nil || s.NeverRan() && blocked != nil {
+		return s, err
+	}
+	segments, err := p.Destination.Segments(ctx, p.Plan.Name, head.Manifest.Incarnation, head.Manifest.Seq)
+	if err == nil {
+		s.Segments = len(segments)
+		for _, seg := range segments {
+			s.Bytes += seg.Bytes
+		}
+		// The sources of a blocked plan may be other ones than the position is of.
+		if s.Blocked == nil {
+			err = p.waiting(ctx, &s)
+		}
+	}
+	blocked, err = asBlocked(err)
+	if blocked != nil {
+		s.Blocked = blocked
+	}
+	return s, err
+}
+
+// waiting asks every source what it has not given yet.
+func (p *Pipeline) waiting(ctx context.Context, s *Status) error {
+	l, _, err := p.from(ctx, s.Head)
+	if err != nil {
+		return err
+	}
+	s.Waiting = map[string]int{}
+	for _, source := range p.readSources() {
+		found, err := p.Sources[source.Name].Plan(ctx, l.position[source.Name], connectors.Limit{})
+		if err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			s.Input = errors.Join(s.Input, err)
+			continue
+		}
+		s.Waiting[source.Name] = found.Waiting
+	}
+	return nil
+}
+
+// asBlocked tells the errors that say what is wrong with the plan or the tables from failures to look.
+func asBlocked(err error) (blocked, failure error) {
+	var (
+		plan    *BlockedError
+		target  *connectors.TargetError
+		damaged *connectors.DamagedError
+	)
+	if errors.As(err, &plan) || errors.As(err, &target) || errors.As(err, &damaged) {
+		return err, nil
+	}
+	return nil, err
+}
