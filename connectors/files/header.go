@@ -1,0 +1,104 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"lockstep/connectors"
+)
+
+// layout is what the header of a CSV file says: which columns it has, and where the declared ones
+// are among them. DuckDB assigns declared columns by position and does not look at the names.
+type layout struct {
+	names []string // all columns of the file, in its order
+	at    []int    // index in names, per declared column
+}
+
+// headerOf reads the names in a file's header line.
+func headerOf(path string, s *settings) ([]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, errors.New(reasonOf(err))
+	}
+	defer f.Close()
+	return readHeader(f, s)
+}
+
+// readHeader takes the line after the skipped ones as the header, as DuckDB does, even an empty one.
+func readHeader(in io.Reader, s *settings) ([]string, error) {
+	r, err := newRecords(in, s)
+	if err != nil {
+		return nil, err
+	}
+	fields, line, err := r.next()
+	switch {
+	case err == io.EOF:
+		return nil, errors.New("has no header line")
+	case err != nil:
+		return nil, fmt.Errorf("line %d, its header, %w", line, err)
+	case len(fields) == 0:
+		return nil, fmt.Errorf("line %d is empty, but must be the header; skip = %d would pass over it", line, line)
+	}
+	return fields, nil
+}
+
+// arrange finds the declared columns among the names of a header: exactly written, or else the
+// same but for letter case, as SQL compares identifiers.
+func arrange(names []string, columns []connectors.SourceColumn) (layout, *badColumn) {
+	l := layout{names: names, at: make([]int, len(columns))}
+	for i, c := range columns {
+		at, found := find(names, c.Name)
+		if found != 1 {
+			return l, badName(c.Name, names, found, "its header")
+		}
+		l.at[i] = at
+	}
+	return l, nil
+}
+
+// badColumn is what is wrong with a declared column in one file.
+type badColumn struct{ reason, hint string }
+
+// badName is for a declared name that is not once, but found times, among the names of a file.
+func badName(name string, names []string, found int, where string) *badColumn {
+	if found > 1 {
+		return &badColumn{fmt.Sprintf("column %q is %d times in %s", name, found, where), "give the columns different names"}
+	}
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = cut(n)
+	}
+	return &badColumn{fmt.Sprintf("no column %q in %s (it has %s)", name, where, strings.Join(quoted, ", ")), didYouMean(name, names)}
+}
+
+// find returns where a name is and how often.
+func find(names []string, name string) (at, count int) {
+	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
+		for i, n := range slices.Backward(names) {
+			if same(n, name) {
+				at = i
+				count++
+			}
+		}
+		if count > 0 {
+			return at, count
+		}
+	}
+	return 0, 0
+}
+
+const cutAt = 200
+
+// cut shortens a text from the input for a message and keeps it on one line.
+func cut(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.NewReplacer("\r\n", `\n`, "\n", `\n`, "\r", `\r`).Replace(text)
+	if runes := []rune(text); len(runes) > cutAt {
+		return string(runes[:cutAt]) + "…"
+	}
+	return text
+}

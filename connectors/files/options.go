@@ -1,0 +1,326 @@
+package files
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockstep/connectors"
+	"lockstep/engine/duck"
+)
+
+// Fault is something wrong with what the pipeline file says of a source.
+type Fault struct {
+	Option string // the WITH option it is about; "" = the source as a whole
+	Reason string
+	Hint   string
+}
+
+func (f Fault) Error() string {
+	msg := f.Reason
+	if f.Option != "" {
+		msg = "option " + f.Option + ": " + msg
+	}
+	if f.Hint != "" {
+		msg += "\n  " + f.Hint
+	}
+	return msg
+}
+
+const (
+	formatParquet = "parquet"
+	formatCSV     = "csv"
+)
+
+// settings is a source's WITH list, checked, with a value for everything that decides how bytes
+// become rows: nothing is left to detection, which would look at other bytes tomorrow.
+type settings struct {
+	format string
+	text   map[string]string // options of the format by name; those not set and without default are absent
+}
+
+// option is a reader option that may be set. Names and meanings are DuckDB's.
+type option struct {
+	name  string
+	kind  func(text string) (problem string)
+	bare  bool   // written into SQL without quotes
+	value string // the default; "" with unset
+	unset bool   // no default: passed only when given
+}
+
+var csvOptions = []option{
+	{name: "delim", kind: bytesUpTo(4), value: ","},
+	{name: "quote", kind: bytesUpTo(1), value: `"`},
+	{name: "escape", kind: bytesUpTo(1), value: `"`},
+	{name: "comment", kind: bytesUpTo(1)},
+	{name: "header", kind: boolean, bare: true, value: "true"},
+	{name: "skip", kind: atLeast(0), bare: true, value: "0"},
+	{name: "nullstr", kind: anyText},
+	{name: "allow_quoted_nulls", kind: boolean, bare: true, value: "true"},
+	{name: "dateformat", kind: anyText, unset: true},
+	{name: "timestampformat", kind: anyText, unset: true},
+	{name: "decimal_separator", kind: oneOf(".", ","), value: "."},
+	{name: "thousands", kind: bytesUpTo(1), unset: true},
+	{name: "encoding", kind: oneOf("utf-8", "latin-1"), value: "utf-8"},
+	{name: "max_line_size", kind: atLeast(1), bare: true, value: "2000000"},
+	{name: "null_padding", kind: boolean, bare: true, value: "false"},
+	{name: "strict_mode", kind: boolean, bare: true, value: "true"},
+}
+
+var parquetOptions = []option{
+	{name: "binary_as_string", kind: boolean, bare: true, value: "false"},
+}
+
+const (
+	declared  = "the columns are those that the source declares"
+	compacted = "compressed text files are not supported by this version; unpack them first"
+)
+
+// refused are options of DuckDB's readers that would let input decide what counts as a row, or
+// that have another place in a pipeline file.
+var refused = map[string]string{
+	"ignore_errors":        "a bad row must stop the run or be kept as a reject; it never just disappears",
+	"store_rejects":        "bad rows are reported without it",
+	"rejects_table":        "bad rows are reported without it",
+	"rejects_scan":         "bad rows are reported without it",
+	"rejects_limit":        "bad rows are reported without it",
+	"union_by_name":        "columns are matched by name already, and a declared column must be in every file",
+	"auto_detect":          "detection may decide differently on the next file; etl infer writes down what it finds",
+	"sample_size":          "nothing is detected when a file is read",
+	"files_to_sniff":       "nothing is detected when a file is read",
+	"auto_type_candidates": "nothing is detected when a file is read",
+	"columns":              declared,
+	"column_names":         declared,
+	"column_types":         declared,
+	"names":                declared,
+	"types":                declared,
+	"dtypes":               declared,
+	"schema":               declared,
+	"all_varchar":          "declare the columns as VARCHAR",
+	"normalize_names":      "declare the columns under the names the files have",
+	"force_not_null":       "write coalesce(column, '') in the SELECT",
+	"filename":             "declare a column with METADATA FROM 'filename'",
+	"file_row_number":      "declare a column with METADATA FROM 'file_row_number'",
+	"hive_partitioning":    "columns from folder names are not supported by this version",
+	"hive_types":           "columns from folder names are not supported by this version",
+	"hive_types_autocast":  "columns from folder names are not supported by this version",
+	"compression":          compacted,
+	"new_line":             "each file's line ends are found when it is read",
+	"parallel":             "it changes the speed only; the engine decides",
+	"buffer_size":          "it changes the speed only; the engine decides",
+	"encryption_config":    "encrypted files are not supported by this version",
+}
+
+// Validate checks what needs no input: the path, the format and the options. It reports all faults.
+func Validate(spec connectors.SourceSpec) []Fault {
+	_, faults := newSettings(spec)
+	return faults
+}
+
+func newSettings(spec connectors.SourceSpec) (settings, []Fault) {
+	s := settings{text: map[string]string{}}
+	faults := pathFaults(spec.From)
+	var formatFault *Fault
+	if s.format, formatFault = formatOf(spec); formatFault != nil {
+		return s, append(faults, *formatFault)
+	}
+	options := parquetOptions
+	if s.format == formatCSV {
+		options = csvOptions
+		if len(spec.Columns) == 0 {
+			faults = append(faults, Fault{Reason: "a CSV source must declare its columns", Hint: "etl infer '" + spec.From + "' prints the statement"})
+		}
+	}
+	for _, o := range options {
+		if !o.unset {
+			s.text[o.name] = o.value
+		}
+	}
+	if strings.HasSuffix(strings.ToLower(spec.From), ".tsv") {
+		s.text["delim"] = "\t"
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.Options)) {
+		if f := s.set(strings.ToLower(name), spec.Options[name], options); f != nil {
+			faults = append(faults, *f)
+		}
+	}
+	return s, append(faults, s.conflicts(spec.Columns)...)
+}
+
+func (s *settings) set(name string, value connectors.Option, options []option) *Fault {
+	switch name {
+	case "format":
+		return nil // read by formatOf
+	case "files":
+		if strings.ToLower(value.Text) != "append" {
+			return &Fault{name, "only 'append' is supported by this version: new files are new rows, and a file that was read never changes", ""}
+		}
+		return nil
+	}
+	i := slices.IndexFunc(options, func(o option) bool { return o.name == name })
+	if i < 0 {
+		return unknownOption(name, s.format, options)
+	}
+	text := value.Text
+	if name == "delim" && text == `\t` {
+		text = "\t"
+	}
+	if options[i].bare || name == "encoding" {
+		text = strings.ToLower(text)
+	}
+	if problem := options[i].kind(text); problem != "" {
+		return &Fault{name, problem, ""}
+	}
+	s.text[name] = text
+	return nil
+}
+
+func unknownOption(name, format string, options []option) *Fault {
+	if reason, ok := refused[name]; ok {
+		return &Fault{name, "is not allowed: " + reason, ""}
+	}
+	if name == "sep" || name == "delimiter" {
+		return &Fault{name, "is not an option", "write delim"}
+	}
+	names := []string{"format", "files"}
+	for _, o := range options {
+		names = append(names, o.name)
+	}
+	if near := didYouMean(name, names); near != "" {
+		return &Fault{name, "is not an option of " + format + " files", near}
+	}
+	slices.Sort(names)
+	return &Fault{name, "is not an option of " + format + " files", "there are " + strings.Join(names, ", ")}
+}
+
+// conflicts are faults of options and columns that are each fine alone.
+func (s *settings) conflicts(columns []connectors.SourceColumn) []Fault {
+	var faults []Fault
+	if s.format != formatCSV {
+		return nil
+	}
+	for _, name := range []string{"quote", "comment", "thousands"} {
+		if v := s.text[name]; v != "" && v == s.text["delim"] {
+			faults = append(faults, Fault{name, "is the same as delim", ""})
+		}
+	}
+	format, given := s.text["timestampformat"]
+	for _, c := range columns {
+		if given && zoned(c.Type) && !strings.Contains(format, "%z") {
+			faults = append(faults, Fault{"timestampformat", "has no %z, but column " + c.Name + " is a " + c.Type + ", which needs the offset of its text",
+				"declare the column as TIMESTAMP and write " + c.Name + " AT TIME ZONE 'Europe/Berlin' in the SELECT"})
+		}
+	}
+	return faults
+}
+
+var remote = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+
+func pathFaults(from string) []Fault {
+	scheme := remote.FindString(from)
+	switch {
+	case from == "":
+		return []Fault{{"", "names no files", "write a path, like 'landing/*.csv'"}}
+	case scheme == "file://":
+		return []Fault{{"", "is an address", "write the plain path"}}
+	case scheme != "":
+		return []Fault{{"", "reading from " + scheme + " is not built in", "sync to a folder first, for example with rclone or aws s3 sync, and name that folder"}}
+	case strings.HasSuffix(from, "/"):
+		return []Fault{{"", "names a folder", "write a pattern, like '" + from + "*.csv'"}}
+	}
+	p := newPattern(connectors.SourceSpec{From: from, Base: "/"})
+	for _, c := range p.rest {
+		if !p.plain && ignored(c) {
+			return []Fault{{"", "names that start with . or _ or end in .tmp are never read, so " + c + " matches nothing", "rename the files, or move them to a folder of another name"}}
+		}
+	}
+	return nil
+}
+
+func formatOf(spec connectors.SourceSpec) (string, *Fault) {
+	format, about := strings.ToLower(spec.Format), "format"
+	if o, ok := spec.Options["format"]; ok && format == "" {
+		format = strings.ToLower(o.Text)
+	}
+	if format == "" {
+		about = ""
+		format = strings.TrimPrefix(strings.ToLower(path.Ext(spec.From)), ".")
+	}
+	switch format {
+	case formatParquet, formatCSV:
+		return format, nil
+	case "tsv":
+		return formatCSV, nil
+	case "json", "jsonl", "ndjson":
+		return "", &Fault{about, "JSON files are not supported by this version", "convert them to CSV or Parquet first"}
+	case "gz", "zst":
+		return "", &Fault{about, compacted, ""}
+	}
+	if about == "" {
+		return "", &Fault{"", fmt.Sprintf("the format of %q cannot be told from its suffix", spec.From), "add WITH (format = 'csv') or 'parquet'"}
+	}
+	return "", &Fault{about, fmt.Sprintf("%q is not a format", format), "there are csv and parquet"}
+}
+
+// args writes the options as named arguments of DuckDB's reader, all of them, so that no default
+// of another DuckDB version changes what is read.
+func (s *settings) args() string {
+	options := parquetOptions
+	// DuckDB finds partition columns in folder names by itself unless it is told not to.
+	out := []string{"hive_partitioning = false", "union_by_name = false"}
+	if s.format == formatCSV {
+		options = csvOptions
+		out = append(out, "auto_detect = false", "compression = 'none'")
+	}
+	for _, o := range options {
+		text, ok := s.text[o.name]
+		if !ok {
+			continue
+		}
+		if !o.bare {
+			text = duck.Literal(text)
+		}
+		out = append(out, o.name+" = "+text)
+	}
+	return strings.Join(out, ", ")
+}
+
+func boolean(text string) string {
+	if text == "true" || text == "false" {
+		return ""
+	}
+	return "must be true or false"
+}
+
+func anyText(string) string { return "" }
+
+func atLeast(least int64) func(string) string {
+	return func(text string) string {
+		if n, err := strconv.ParseInt(text, 10, 64); err != nil || n < least {
+			return fmt.Sprintf("must be a whole number of at least %d", least)
+		}
+		return ""
+	}
+}
+
+func bytesUpTo(n int) func(string) string {
+	return func(text string) string {
+		if len(text) > n || strings.ContainsAny(text, "\r\n") {
+			return fmt.Sprintf("must be at most %d byte(s) long and no line end", n)
+		}
+		return ""
+	}
+}
+
+func oneOf(allowed ...string) func(string) string {
+	return func(text string) string {
+		if slices.Contains(allowed, text) {
+			return ""
+		}
+		return "must be one of '" + strings.Join(allowed, "', '") + "'"
+	}
+}

@@ -1,0 +1,73 @@
+package files
+
+import (
+	"strings"
+	"testing"
+
+	"lockstep/connectors"
+)
+
+func TestValidate(t *testing.T) {
+	for _, c := range []struct {
+		from, option, value string
+		want                string // "" = fine
+	}{
+		{"in/*.csv", "", "", ""},
+		{"in/*.CSV", "DELIM", ";", ""},
+		{"in/*", "format", "csv", ""},
+		{"in/*.csv", "files", "append", ""},
+		{"in/*.csv", "files", "replace", "option files: only 'append' is supported by this version: new files are new rows, and a file that was read never changes"},
+		{"in/*.csv", "delin", ";", "option delin: is not an option of csv files\n  did you mean delim?"},
+		{"in/*.csv", "sep", ";", "option sep: is not an option\n  write delim"},
+		{"in/*.csv", "whatever", "1", "option whatever: is not an option of csv files\n  there are allow_quoted_nulls, comment, dateformat, decimal_separator, delim, encoding, escape, files, format, header, max_line_size, null_padding, nullstr, quote, skip, strict_mode, thousands, timestampformat"},
+		{"in/*.csv", "ignore_errors", "true", "option ignore_errors: is not allowed: a bad row must stop the run or be kept as a reject; it never just disappears"},
+		{"in/*.csv", "sample_size", "-1", "option sample_size: is not allowed: nothing is detected when a file is read"},
+		{"in/*.csv", "compression", "gzip", "option compression: is not allowed: compressed text files are not supported by this version; unpack them first"},
+		{"in/*.csv", "header", "yes", "option header: must be true or false"},
+		{"in/*.csv", "skip", "-1", "option skip: must be a whole number of at least 0"},
+		{"in/*.csv", "quote", "''", "option quote: must be at most 1 byte(s) long and no line end"},
+		{"in/*.csv", "quote", ",", "option quote: is the same as delim"},
+		{"in/*.csv", "encoding", "utf-16", "option encoding: must be one of 'utf-8', 'latin-1'"},
+		{"in/*.csv", "timestampformat", "%Y", "option timestampformat: has no %z, but column at is a TIMESTAMP WITH TIME ZONE, which needs the offset of its text\n  declare the column as TIMESTAMP and write at AT TIME ZONE 'Europe/Berlin' in the SELECT"},
+		{"in/*.parquet", "delim", ";", "option delim: is not an option of parquet files\n  there are binary_as_string, files, format"},
+		{"in/*.parquet", "union_by_name", "true", "option union_by_name: is not allowed: columns are matched by name already, and a declared column must be in every file"},
+		{"in/*.csv.gz", "", "", "compressed text files are not supported by this version; unpack them first"},
+		{"in/*.json", "", "", "JSON files are not supported by this version\n  convert them to CSV or Parquet first"},
+		{"in/*.xlsx", "", "", "the format of \"in/*.xlsx\" cannot be told from its suffix\n  add WITH (format = 'csv') or 'parquet'"},
+		{"in/*.x", "format", "xlsx", "option format: \"xlsx\" is not a format\n  there are csv and parquet"},
+		{"s3://bucket/*.parquet", "", "", "reading from s3:// is not built in\n  sync to a folder first, for example with rclone or aws s3 sync, and name that folder"},
+		{"https://x/y.csv", "", "", "reading from https:// is not built in\n  sync to a folder first, for example with rclone or aws s3 sync, and name that folder"},
+		{"in/*/_x.csv", "", "", "names that start with . or _ or end in .tmp are never read, so _x.csv matches nothing\n  rename the files, or move them to a folder of another name"},
+		{"in/_x.csv", "", "", ""},
+	} {
+		spec := connectors.SourceSpec{From: c.from, Base: "/", Columns: declare("at TIMESTAMP WITH TIME ZONE")}
+		if c.option != "" {
+			spec.Options = map[string]connectors.Option{c.option: {Text: c.value}}
+		}
+		var got []string
+		for _, f := range Validate(spec) {
+			got = append(got, f.Error())
+		}
+		if strings.Join(got, "\n") != c.want {
+			t.Errorf("%s %s %s:\n%s", c.from, c.option, c.value, strings.Join(got, "\n"))
+		}
+	}
+}
+
+func TestValidateReportsAllFaults(t *testing.T) {
+	spec := connectors.SourceSpec{From: "in/*.csv", Options: map[string]connectors.Option{"skip": {Text: "x"}, "header": {Text: "x"}}}
+	if got := Validate(spec); len(got) != 3 {
+		t.Error(got)
+	}
+}
+
+// Every option that may be set, and every default, must be one that DuckDB takes.
+func TestOptionsAreDuckDBs(t *testing.T) {
+	w := newWorld(t, "in/*.csv", "id BIGINT").with("thousands", ".").with("decimal_separator", ",").
+		with("dateformat", "%d.%m.%Y").with("timestampformat", "%d.%m.%Y %H")
+	w.write("in/a.csv", "id\n1\n")
+	w.take("1")
+	p := newWorld(t, "in/*.parquet", "id VARCHAR").with("binary_as_string", "true")
+	p.parquet("in/a.parquet", "SELECT 'x'::BLOB AS id")
+	p.take("x")
+}
