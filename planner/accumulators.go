@@ -84,13 +84,13 @@ func (f *foldRules) rule(a *Agg) finish {
 		if arg.filter == "" {
 			return func(acc func(string) string) string { return acc("_n") }
 		}
-		n := f.count(arg, "")
+		n := f.add("rows", arg, "BIGINT", f.countPartial(arg, ""), nil)
 		return func(acc func(string) string) string { return acc(n) }
 	case "count":
-		n := f.count(arg, "("+arg.sql+") IS NOT NULL")
+		n := f.seen(arg)
 		return func(acc func(string) string) string { return acc(n) }
 	case "count_if":
-		seen := f.count(arg, "("+arg.sql+") IS NOT NULL")
+		seen := f.seen(arg)
 		yes := f.add("yes", arg, "BIGINT", f.countPartial(arg, arg.sql), nil)
 		return whenSeen(seen, a.Type, func(acc func(string) string) string { return acc(yes) })
 	case "bool_and", "bool_or":
@@ -153,13 +153,13 @@ func (f *foldRules) countPartial(arg *aggArg, extra string) string {
 	return arg.where("count(*)", extra)
 }
 
-func (f *foldRules) count(arg *aggArg, extra string) string {
-	kind := "rows"
-	if extra != "" {
-		kind = "n"
+// seen counts the values that are not NULL. count(x) costs DuckDB half of a filtered count(*).
+func (f *foldRules) seen(arg *aggArg) string {
+	partial := arg.where("count("+arg.sql+")", "")
+	if f.weighted {
+		partial = f.countPartial(arg, "("+arg.sql+") IS NOT NULL")
 	}
-	name := f.add(kind, arg, "BIGINT", f.countPartial(arg, extra), nil)
-	return name
+	return f.add("n", arg, "BIGINT", partial, nil)
 }
 
 func (f *foldRules) boolean(a *Agg, arg *aggArg) finish {
@@ -189,7 +189,7 @@ func (f *foldRules) exactSum(arg *aggArg) (seen, sum string) {
 		call = "sum(CASE WHEN _w > 0 THEN " + wide + " ELSE -" + wide + " END)"
 	}
 	sum = f.add("sum", arg, typ, "CAST(coalesce("+arg.where(call, "")+", 0) AS "+typ+")", nil)
-	return f.count(arg, "("+arg.sql+") IS NOT NULL"), sum
+	return f.seen(arg), sum
 }
 
 // extremum keeps the smallest or largest value; only input that is never taken back allows that.
@@ -223,7 +223,7 @@ func (f *foldRules) floatSum(arg *aggArg, typ string, mean bool) finish {
 		// After an overflow the error term is not a number; the sum itself tells it.
 		return fmt.Sprintf("CASE WHEN isfinite(%s) THEN coalesce(%s, 0) + %s ELSE 0 END", s, old(lo), rounding)
 	})
-	seen := f.count(arg, "("+arg.sql+") IS NOT NULL")
+	seen := f.seen(arg)
 	pos := f.add("posinf", arg, "BIGINT", arg.where("count(*)", x+" = 'infinity'::DOUBLE"), nil)
 	neg := f.add("neginf", arg, "BIGINT", arg.where("count(*)", x+" = '-infinity'::DOUBLE"), nil)
 	nan := f.add("nan", arg, "BIGINT", arg.where("count(*)", "isnan("+x+")"), nil)
@@ -275,7 +275,7 @@ func (f *foldRules) exactMoments(a *Agg, arg *aggArg, small *Expr) finish {
 // floatMoments keeps (n, mean, M2) and merges batches by the formula of Chan, Golub and LeVeque
 // (1979). The result agrees with DuckDB's within 1e-9 relative to the spread of the values.
 func (f *foldRules) floatMoments(a *Agg, arg *aggArg) finish {
-	n := f.count(arg, "("+arg.sql+") IS NOT NULL")
+	n := f.seen(arg)
 	var mean, m2 string
 	mean = f.add("mean", arg, "DOUBLE", arg.where("avg("+arg.sql+")", ""), func(old, batch func(string) string) string {
 		return fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN %[2]s WHEN %[2]s IS NULL THEN %[1]s ELSE %[1]s + (%[2]s - %[1]s) * %[4]s / (%[3]s + %[4]s) END",
