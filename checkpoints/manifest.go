@@ -21,6 +21,7 @@ type Manifest struct {
 	Position    map[string]PositionSum `json:"position"`   // per source, after the change
 	Sources     map[string]SourceCount `json:"sources"`
 	Sinks       map[string]SinkCount   `json:"sinks"`        // every sink, also one without changes
+	RangesSHA   string                 `json:"ranges_sha"`   // over the ranges this change read
 	SegmentsSHA string                 `json:"segments_sha"` // over the segments this change adds
 }
 

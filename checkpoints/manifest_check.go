@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -28,6 +27,7 @@ func (m Manifest) Check() error {
 		{m.PlanID != "", "it names no plan"},
 		{!m.BatchTime.IsZero(), "it has no time"},
 		{m.BatchTime.Equal(Time(m.BatchTime)), "its time is finer than a microsecond"},
+		{m.RangesSHA != "", "it has no checksum of its ranges"},
 		{m.SegmentsSHA != "", "it has no checksum of its segments"},
 	}
 	for _, c := range checks {
@@ -96,9 +96,7 @@ func (m Manifest) checkSinks() error {
 // CheckRanges tells whether the ranges are what the manifest counts: they add up to the rows read
 // per source, and no row is in two of them.
 func CheckRanges(ranges []Range, m Manifest) error {
-	sorted := slices.SortedFunc(slices.Values(ranges), func(a, b Range) int {
-		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Split, b.Split), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
-	})
+	sorted := sortRanges(ranges)
 	rows, splits := map[string]int64{}, map[string]int{}
 	for i, r := range sorted {
 		where := fmt.Sprintf("source %s: %s", r.Source, r.Split)
@@ -124,6 +122,9 @@ func CheckRanges(ranges []Range, m Manifest) error {
 		if c := m.Sources[source]; rows[source] != c.Read || splits[source] != c.Splits {
 			return m.wrong("source %s: %d rows of %d splits are counted, its ranges hold %d rows of %d splits", source, c.Read, c.Splits, rows[source], splits[source])
 		}
+	}
+	if RangesSHA(ranges) != m.RangesSHA {
+		return m.wrong("the ranges are not those it was made with")
 	}
 	return nil
 }

@@ -102,6 +102,29 @@ func notNil[M ~map[K]V, K comparable, V any](m M) M {
 // Time cuts a time to what a manifest keeps: UTC, microseconds.
 func Time(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
+// RangesSHA is the SHA-256, in hex, over the ranges of one change, in any order: a replay reads what
+// they say, so they must be what was committed.
+func RangesSHA(ranges []Range) string {
+	sum := sha256.New()
+	for _, r := range sortRanges(ranges) {
+		var b []byte
+		for _, text := range []string{r.Source, r.Split, r.Content} {
+			b = appendText(b, text)
+		}
+		for _, n := range []int64{r.From, r.To, r.Rows} {
+			b = binary.LittleEndian.AppendUint64(b, uint64(n))
+		}
+		sum.Write(b)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+func sortRanges(ranges []Range) []Range {
+	return slices.SortedFunc(slices.Values(ranges), func(a, b Range) int {
+		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Split, b.Split), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	})
+}
+
 // SegmentsSHA is the SHA-256, in hex, over what describes the segments that one change adds, in any
 // order. Their data is covered through each one's own SHA-256.
 func SegmentsSHA(segments []*Segment) string {

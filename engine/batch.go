@@ -96,6 +96,7 @@ func (l *life) change(ctx context.Context, inputs *inputs) (*connectors.Change, 
 	if change.Segments, err = l.segments(ctx, inputs, m.Seq); err != nil {
 		return nil, err
 	}
+	m.RangesSHA = checkpoints.RangesSHA(change.Ranges)
 	m.SegmentsSHA = checkpoints.SegmentsSHA(change.Segments)
 	change.Manifest = m
 	return change, nil

@@ -207,7 +207,7 @@ func testDamage(t *testing.T, db Database) {
 	for column, value := range map[string]string{
 		"counts": `'{"sources":{},"sinks":{}}'`, "position": "'{}'", "env": "'nonsense'", "batch": "0", "incarnation": "7", "kind": "'repair'",
 		"attempt": "'01234567-0123-4123-8123-0123456789ab'", "parent_sha": "'00'", "plan_id": "'plan 2'", "batch_time": "TIMESTAMPTZ '2020-01-01 00:00:00+00'",
-		"segments_sha": "'00'", "checksum": "'00'", "parent_seq": "0",
+		"ranges_sha": "'00'", "segments_sha": "'00'", "checksum": "'00'", "parent_seq": "0",
 	} {
 		t.Run("manifest "+column, func(t *testing.T) { damaged(t, r, manifests, column, value) })
 	}

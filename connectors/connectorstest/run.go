@@ -110,10 +110,10 @@ func (r *run) change(rows ...row) *connectors.Change {
 	if !r.head.Fresh {
 		m.ParentSHA = r.head.Manifest.Checksum()
 	}
-	m.SegmentsSHA = checkpoints.SegmentsSHA(segments)
+	ranges := []checkpoints.Range{{Source: "orders", Split: fmt.Sprintf("2024/%d.csv", seq), To: 10, Rows: 10, Content: "c"}}
+	m.RangesSHA, m.SegmentsSHA = checkpoints.RangesSHA(ranges), checkpoints.SegmentsSHA(segments)
 	return &connectors.Change{
-		Manifest: m, Plan: plan, Segments: segments, Local: tx,
-		Ranges: []checkpoints.Range{{Source: "orders", Split: fmt.Sprintf("2024/%d.csv", seq), To: 10, Rows: 10, Content: "c"}},
+		Manifest: m, Plan: plan, Segments: segments, Local: tx, Ranges: ranges,
 		Sinks: []connectors.SinkChange{{Sink: r.sink, Table: staged, Counts: counts,
 			Records: func(ctx context.Context) (array.RecordReader, error) {
 				return r.Engine.Arrow(ctx, `FROM temp."`+staged+`"`)

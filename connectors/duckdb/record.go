@@ -47,7 +47,7 @@ func (d *Destination) insertManifestTx(ctx context.Context, change *connectors.C
 		texts := m.Texts()
 		err = d.eng.Exec(ctx, d.sql("insert-manifest"),
 			m.Pipeline, m.Seq, m.Incarnation, m.Batch, m.Attempt, m.Kind, m.ParentSeq, m.ParentSHA, m.PlanID, texts.Env,
-			m.BatchTime, texts.Position, texts.Counts, m.SegmentsSHA, m.Checksum())
+			m.BatchTime, texts.Position, texts.Counts, m.RangesSHA, m.SegmentsSHA, m.Checksum())
 	}
 	return d.failed("write the manifest", err)
 }

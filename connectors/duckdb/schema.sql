@@ -63,6 +63,7 @@ CREATE TABLE {db}.etl.manifests (
   position     VARCHAR     NOT NULL,     -- JSON: per source
   watermarks   VARCHAR,                  -- JSON: per source
   counts       VARCHAR     NOT NULL,     -- JSON: per source and per sink, with the sink's digest
+  ranges_sha   VARCHAR     NOT NULL,
   segments_sha VARCHAR     NOT NULL,
   checksum     VARCHAR     NOT NULL
 );

@@ -41,13 +41,13 @@ DELETE FROM {db}.etl.leases WHERE pipeline = ? AND lane = 'live' AND holder = ?
 
 -- name: manifests
 SELECT seq, incarnation, batch, attempt::VARCHAR, kind, parent_seq, parent_sha, plan_id, env, batch_time, position, counts,
-       segments_sha, checksum
+       ranges_sha, segments_sha, checksum
 FROM {db}.etl.manifests WHERE pipeline = ? AND seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT ?
 
 -- name: insert-manifest
 INSERT INTO {db}.etl.manifests (pipeline, seq, incarnation, batch, attempt, kind, parent_seq, parent_sha, plan_id, env,
-       batch_time, position, counts, segments_sha, checksum)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       batch_time, position, counts, ranges_sha, segments_sha, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: advance
 UPDATE {db}.etl.pipelines SET seq = ?, last_batch = ?, plan_id = ?, position = ?, position_sha = ?, manifest_sha = ?
