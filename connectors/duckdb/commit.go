@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
@@ -13,6 +14,14 @@ import (
 // Commit writes the change in the engine's open transaction and commits that. Whatever fails before
 // COMMIT rolls all of it back: target rows, state, segments, manifest and head.
 func (d *Destination) Commit(ctx context.Context, lease connectors.Lease, change *connectors.Change) error {
+	err := d.commit(ctx, lease, change)
+	if err != nil {
+		clear(d.settled)
+	}
+	return err
+}
+
+func (d *Destination) commit(ctx context.Context, lease connectors.Lease, change *connectors.Change) error {
 	tx, ok := change.Local.(*duck.Tx)
 	if !ok {
 		return fmt.Errorf("duckdb: a change comes in the engine's open transaction, not in %T", change.Local)
@@ -30,8 +39,15 @@ func (d *Destination) Commit(ctx context.Context, lease connectors.Lease, change
 		return err
 	}
 	connectors.Failpoint("after-confirm")
+	d.settled[settledPlan(change.Plan.ID)] = true
+	for _, s := range change.Sinks {
+		d.settled[settledSink(s.Sink)] = true
+	}
 	return nil
 }
+
+func settledPlan(id string) string                { return "plan " + id }
+func settledSink(sink connectors.SinkSpec) string { return "sink " + sink.Name }
 
 // writeTx does everything of a commit but COMMIT, in this order: checks that need no database, new
 // tables, rows, then what makes the rows this pipeline's progress, and last the head, which fails if
@@ -104,7 +120,8 @@ func check(lease connectors.Lease, change *connectors.Change) error {
 
 // createTargetsTx makes the tables of sinks that have none yet.
 func (d *Destination) createTargetsTx(ctx context.Context, change *connectors.Change) error {
-	if len(change.Sinks) == 0 {
+	unsettled := func(s connectors.SinkChange) bool { return !d.settled[settledSink(s.Sink)] }
+	if !slices.ContainsFunc(change.Sinks, unsettled) {
 		return nil
 	}
 	owners, err := d.owners(ctx)

@@ -45,6 +45,11 @@ type Destination struct {
 	alias    string
 	readOnly bool
 	empty    bool // opened to read, and no pipeline ever wrote to it
+
+	// settled holds what a confirmed commit of this process has established, so that the next one need
+	// not look again: plans that are stored, tables that are this pipeline's and fit their sinks. Nobody
+	// else can change them while the file is attached. It is forgotten after any error.
+	settled map[string]bool
 }
 
 var _ connectors.Destination = (*Destination)(nil)

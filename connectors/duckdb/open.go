@@ -23,7 +23,7 @@ func Open(ctx context.Context, eng *duck.Engine, path, alias string, readOnly bo
 	if err != nil {
 		return nil, &connectors.UnavailableError{What: path, Err: err}
 	}
-	d := &Destination{eng: eng, path: abs, alias: alias, readOnly: readOnly}
+	d := &Destination{eng: eng, path: abs, alias: alias, readOnly: readOnly, settled: map[string]bool{}}
 	if err := d.findFile(); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package duckdb
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
@@ -23,11 +24,9 @@ func (d *Destination) insertSegmentsTx(ctx context.Context, m checkpoints.Manife
 		ids[i], steps[i], schemas[i], sums[i] = s.ID, s.Step, s.Schema, s.SHA256
 		levels[i], los[i], his[i] = int64(s.Level), s.SeqLo, s.SeqHi
 		rows[i], sizes[i], parts[i] = s.Rows, s.Bytes, int64(len(s.Parts))
-		for number, part := range s.Parts {
-			if err := d.eng.Exec(ctx, d.sql("insert-part"), s.ID, number, part); err != nil {
-				return d.failed("write the state of step "+s.Step, err)
-			}
-		}
+	}
+	if err := d.insertPartsTx(ctx, segments); err != nil {
+		return d.failed("write the state", err)
 	}
 	err := d.eng.Exec(ctx, d.sql("insert-segments"), m.Pipeline, ids, steps, levels, los, his, rows, sizes, parts, schemas, sums)
 	if err == nil {
@@ -36,10 +35,40 @@ func (d *Destination) insertSegmentsTx(ctx context.Context, m checkpoints.Manife
 	return d.failed("write the state", err)
 }
 
+// insertPartsTx writes several parts with one statement while they are small.
+func (d *Destination) insertPartsTx(ctx context.Context, segments []*checkpoints.Segment) error {
+	const maxParts, maxBytes = 64, 4 << 20
+	var args []any
+	size := 0
+	flush := func() error {
+		if len(args) == 0 {
+			return nil
+		}
+		more := strings.Repeat(", (?, ?, ?)", len(args)/3-1)
+		err := d.eng.Exec(ctx, d.sql("insert-parts")+more, args...)
+		args, size = args[:0], 0
+		return err
+	}
+	for _, s := range segments {
+		for number, part := range s.Parts {
+			if len(args) >= 3*maxParts || size+len(part) > maxBytes {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+			args, size = append(args, s.ID, number, part), size+len(part)
+		}
+	}
+	return flush()
+}
+
 // insertManifestTx writes the plan when it is new, the ranges and the manifest.
 func (d *Destination) insertManifestTx(ctx context.Context, change *connectors.Change) error {
 	m, p := change.Manifest, change.Plan
-	err := d.eng.Exec(ctx, d.sql("insert-plan"), p.ID, p.Canon, p.Input, p.State, p.Output, p.Env, p.SQL, p.Canonical)
+	var err error
+	if !d.settled[settledPlan(p.ID)] {
+		err = d.eng.Exec(ctx, d.sql("insert-plan"), p.ID, p.Canon, p.Input, p.State, p.Output, p.Env, p.SQL, p.Canonical)
+	}
 	if err == nil {
 		err = d.insertRangesTx(ctx, m, change.Ranges)
 	}

@@ -54,8 +54,8 @@ UPDATE {db}.etl.pipelines SET seq = ?, last_batch = ?, plan_id = ?, position = ?
 WHERE pipeline = ? AND incarnation = ? AND fence = ? AND seq = ? AND coalesce(manifest_sha, '') = ?
 
 -- name: confirm
-SELECT count(*) FROM {db}.etl.manifests m JOIN {db}.etl.pipelines p ON p.pipeline = m.pipeline AND p.seq = m.seq
-WHERE m.pipeline = ? AND m.seq = ? AND m.attempt = ?
+SELECT count(*) FROM {db}.etl.manifests m
+WHERE pipeline = $1 AND seq = $2 AND attempt = $3 AND (SELECT seq FROM {db}.etl.pipelines WHERE pipeline = $1) = $2
 
 -- name: plan
 SELECT plan_id, canon_version, input_h, state_h, output_h, env_h, sql, canonical FROM {db}.etl.plans WHERE plan_id = ?
@@ -73,7 +73,7 @@ INSERT INTO {db}.etl.segments (pipeline, segment_id, step_id, level, seq_lo, seq
 SELECT ?, unnest(?::UUID[]), unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::BIGINT[]), unnest(?::BIGINT[]), unnest(?::BIGINT[]),
        unnest(?::BIGINT[]), unnest(?::BIGINT[]), unnest(?::VARCHAR[]), unnest(?::VARCHAR[])
 
--- name: insert-part
+-- name: insert-parts
 INSERT INTO {db}.etl.segment_parts VALUES (?, ?, ?)
 
 -- name: use-segments
