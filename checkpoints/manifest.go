@@ -2,8 +2,12 @@ package checkpoints
 
 import "time"
 
-// Kinds of durable change. Only a batch consumes input.
-const KindBatch = "batch"
+// Kinds of durable change. Only a batch consumes input and changes tables; the others carry the batch
+// number of the batch before them.
+const (
+	KindBatch      = "batch"
+	KindCompaction = "compaction" // merges segments and drops those that no kept checkpoint needs
+)
 
 // Manifest is the durable record of one change.
 type Manifest struct {
@@ -20,9 +24,9 @@ type Manifest struct {
 	BatchTime   time.Time              `json:"batch_time"` // UTC, microseconds
 	Position    map[string]PositionSum `json:"position"`   // per source, after the change
 	Sources     map[string]SourceCount `json:"sources"`
-	Sinks       map[string]SinkCount   `json:"sinks"`        // every sink, also one without changes
-	RangesSHA   string                 `json:"ranges_sha"`   // over the ranges this change read
-	SegmentsSHA string                 `json:"segments_sha"` // over the segments this change adds
+	Sinks       map[string]SinkCount   `json:"sinks"`      // every sink, also one without changes
+	RangesSHA   string                 `json:"ranges_sha"` // over the ranges this change read
+	Live        LiveSum                `json:"live"`       // the segments live after it
 }
 
 // Env is what the result may depend on besides plan and input.

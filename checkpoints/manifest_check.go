@@ -23,12 +23,13 @@ func (m Manifest) Check() error {
 		{m.Incarnation >= 1, fmt.Sprintf("incarnation is %d; the first is 1", m.Incarnation)},
 		{m.Batch >= 0 && m.Batch < m.Seq, fmt.Sprintf("batch %d cannot be at seq %d", m.Batch, m.Seq)},
 		{isUUID(m.Attempt), fmt.Sprintf("its attempt %q is not a uuid", m.Attempt)},
-		{m.Kind == KindBatch, fmt.Sprintf("%q is not a kind of change this version knows", m.Kind)},
+		{m.Kind == KindBatch || m.Kind == KindCompaction, fmt.Sprintf("%q is not a kind of change this version knows", m.Kind)},
 		{m.PlanID != "", "it names no plan"},
 		{!m.BatchTime.IsZero(), "it has no time"},
 		{m.BatchTime.Equal(Time(m.BatchTime)), "its time is finer than a microsecond"},
 		{m.RangesSHA != "", "it has no checksum of its ranges"},
-		{m.SegmentsSHA != "", "it has no checksum of its segments"},
+		{m.Live.Segments >= 0 && m.Live.wellFormed(), "it has no sum of its live segments"},
+		{m.Kind == KindBatch || len(m.Sources) == 0 && m.quiet(), "only a batch reads input and changes tables"},
 	}
 	for _, c := range checks {
 		if !c.ok {
@@ -36,6 +37,16 @@ func (m Manifest) Check() error {
 		}
 	}
 	return cmp.Or(m.checkPositions(), m.checkSources(), m.checkSinks())
+}
+
+// quiet: no sink was changed.
+func (m Manifest) quiet() bool {
+	for _, c := range m.Sinks {
+		if c.Inserted+c.Updated+c.Deleted != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // isUUID also asks for the usual spelling, which is how a database gives a uuid back.

@@ -32,7 +32,7 @@ func (m Manifest) Checksum() string {
 }
 
 // Texts are the parts of a manifest that a destination stores as JSON.
-type Texts struct{ Env, Position, Counts string }
+type Texts struct{ Env, Position, Counts, Live string }
 
 type counts struct {
 	Sources map[string]SourceCount `json:"sources"`
@@ -45,6 +45,7 @@ func (m Manifest) Texts() Texts {
 		Env:      canonicalJSON(m.Env),
 		Position: canonicalJSON(notNil(m.Position)),
 		Counts:   canonicalJSON(counts{notNil(m.Sources), notNil(m.Sinks)}),
+		Live:     canonicalJSON(m.Live),
 	}
 }
 
@@ -54,7 +55,7 @@ func (m *Manifest) SetTexts(t Texts) error {
 	for _, part := range []struct {
 		name, text string
 		into       any
-	}{{"env", t.Env, &m.Env}, {"position", t.Position, &m.Position}, {"counts", t.Counts, &c}} {
+	}{{"env", t.Env, &m.Env}, {"position", t.Position, &m.Position}, {"counts", t.Counts, &c}, {"sum of live segments", t.Live, &m.Live}} {
 		if err := json.Unmarshal([]byte(part.text), part.into); err != nil {
 			return fmt.Errorf("its %s cannot be read: %w", part.name, err)
 		}
@@ -123,24 +124,4 @@ func sortRanges(ranges []Range) []Range {
 	return slices.SortedFunc(slices.Values(ranges), func(a, b Range) int {
 		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Split, b.Split), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	})
-}
-
-// SegmentsSHA is the SHA-256, in hex, over what describes the segments that one change adds, in any
-// order. Their data is covered through each one's own SHA-256.
-func SegmentsSHA(segments []*Segment) string {
-	sorted := slices.SortedFunc(slices.Values(segments), func(a, b *Segment) int {
-		return cmp.Or(strings.Compare(a.Step, b.Step), strings.Compare(a.ID, b.ID))
-	})
-	sum := sha256.New()
-	for _, s := range sorted {
-		var b []byte
-		for _, text := range []string{s.ID, s.Step, s.Schema, s.SHA256} {
-			b = appendText(b, text)
-		}
-		for _, n := range []int64{int64(s.Level), s.SeqLo, s.SeqHi, s.Rows, s.Bytes} {
-			b = binary.LittleEndian.AppendUint64(b, uint64(n))
-		}
-		sum.Write(b)
-	}
-	return hex.EncodeToString(sum.Sum(nil))
 }

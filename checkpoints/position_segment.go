@@ -12,7 +12,9 @@ import (
 )
 
 // PositionStep is the step that a source's position is stored as.
-func PositionStep(source string) string { return "position/" + source }
+func PositionStep(source string) string { return positionPrefix + source }
+
+const positionPrefix = "position/"
 
 // OpColumn marks what a row of a state segment does: 1 puts the row, 0 deletes its key.
 const OpColumn = "_op"
@@ -81,14 +83,15 @@ func EncodePosition(source string, seq int64, moved Splits, gone []string) (*Seg
 func DecodePosition(segments []Segment) (Splits, error) {
 	splits := Splits{}
 	for i := range segments {
-		if err := replayPosition(splits, &segments[i]); err != nil {
+		if err := replayPosition(splits, map[string]bool{}, &segments[i]); err != nil {
 			return nil, err
 		}
 	}
 	return splits, nil
 }
 
-func replayPosition(splits Splits, s *Segment) error {
+// replayPosition applies a segment to splits and notes in gone which ids it leaves deleted.
+func replayPosition(splits Splits, gone map[string]bool, s *Segment) error {
 	rows, err := s.Records()
 	if err != nil {
 		return err
@@ -108,8 +111,10 @@ func replayPosition(splits Splits, s *Segment) error {
 			id := strings.Clone(ids.Value(i))
 			if op == opDelete {
 				delete(splits, id)
+				gone[id] = true
 				continue
 			}
+			delete(gone, id)
 			splits[id] = Split{
 				Next: next[i], Rows: read[i], Size: size[i], ModTime: modtime[i],
 				Content: strings.Clone(content.Value(i)), Seq: seq[i],

@@ -23,10 +23,12 @@ type Destination interface {
 	// CheckTargets compares the sinks with the tables that exist: owner, columns, key, identity and
 	// row count. A difference is a TargetError.
 	CheckTargets(ctx context.Context, head Head, sinks []SinkSpec) error
-	// Segments lists the segments live at seq, oldest first.
+	// Segments lists the segments live at seq, oldest first, and checks the list against the manifest.
 	Segments(ctx context.Context, pipeline string, incarnation, seq int64) ([]checkpoints.Segment, error)
 	// Load fills the Parts of a listed segment. The caller verifies them.
 	Load(ctx context.Context, seg *checkpoints.Segment) error
+	// Points lists the changes that a checkpoint could be kept of: those that still have all segments.
+	Points(ctx context.Context, pipeline string, incarnation int64) ([]checkpoints.Point, error)
 	// Commit applies the change, writes manifest, segments and head, and commits, all in one
 	// transaction; then it reads the manifest back to confirm. It also ends change.Local: committed
 	// when the destination is, rolled back when it is not. A cancelled ctx does not stop a commit that
@@ -86,7 +88,10 @@ type Change struct {
 	Manifest checkpoints.Manifest
 	Plan     PlanRecord
 	Ranges   []checkpoints.Range
-	Segments []*checkpoints.Segment
+	Segments []*checkpoints.Segment // that enter
+	Removed  []checkpoints.Segment  // that are not live any more; their data stays while a kept checkpoint needs it
+	Before   checkpoints.LiveSum    // of the parent
+	Kept     []checkpoints.Kept     // compactions: the checkpoints to keep besides this change; others are dropped
 	Sinks    []SinkChange
 	Local    LocalTx
 }

@@ -51,7 +51,7 @@ func (l *life) batch(ctx context.Context, w *work) (*Report, error) {
 		return nil, err
 	}
 
-	l.advance(inputs, change.Manifest)
+	l.advance(inputs, change)
 	if err := l.tidy(ctx); err != nil {
 		return nil, err
 	}
@@ -97,7 +97,8 @@ func (l *life) change(ctx context.Context, inputs *inputs) (*connectors.Change, 
 		return nil, err
 	}
 	m.RangesSHA = checkpoints.RangesSHA(change.Ranges)
-	m.SegmentsSHA = checkpoints.SegmentsSHA(change.Segments)
+	change.Before = l.manifest.Live
+	m.Live = change.Before.After(change.Segments, nil)
 	change.Manifest = m
 	return change, nil
 }
@@ -191,9 +192,10 @@ func (l *life) count(ctx context.Context, in *input) (checkpoints.SourceCount, e
 }
 
 // advance moves the life to the committed batch.
-func (l *life) advance(inputs *inputs, m checkpoints.Manifest) {
+func (l *life) advance(inputs *inputs, change *connectors.Change) {
 	for _, in := range inputs.list {
 		l.position[in.plan.Name].Apply(in.moved, in.gone)
 	}
-	l.manifest = m
+	l.manifest = change.Manifest
+	l.relive(change)
 }

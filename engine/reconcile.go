@@ -60,6 +60,7 @@ func (p *Pipeline) Reconcile(ctx context.Context, tables Tables) ([]Difference, 
 	if err != nil {
 		return nil, err
 	}
+	p.followRenames(ctx, position)
 	l := &life{Pipeline: p, position: position}
 	inputs, err := l.consumed(ctx)
 	defer inputs.close()
@@ -79,6 +80,16 @@ func (p *Pipeline) Reconcile(ctx context.Context, tables Tables) ([]Difference, 
 		out = append(out, d)
 	}
 	return out, inputs.unchanged(ctx)
+}
+
+// followRenames finds splits that were renamed since the last batch. What else Plan may find wrong
+// is no matter of reconcile, or found again by Read.
+func (p *Pipeline) followRenames(ctx context.Context, position checkpoints.Position) {
+	for _, source := range p.readSources() {
+		if found, err := p.Sources[source.Name].Plan(ctx, position[source.Name], connectors.Limit{}); err == nil {
+			position[source.Name].Apply(found.Moved, found.Gone)
+		}
+	}
 }
 
 // consumed makes everything read from every source a relation of the source's name, for the SELECT.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
@@ -16,6 +17,7 @@ type life struct {
 	lease    connectors.Lease
 	manifest checkpoints.Manifest // of the last commit; Seq 0 before the first
 	position checkpoints.Position
+	live     []checkpoints.Segment  // without their data
 	tables   map[string]*stateTable // by name
 }
 
@@ -50,6 +52,9 @@ func (p *Pipeline) Run(ctx context.Context, report func(Report)) (Summary, error
 		s.Reports, s.Batch = append(s.Reports, *r), r.Batch
 		if report != nil {
 			report(*r)
+		}
+		if err := l.maintain(ctx); err != nil {
+			return s, fmt.Errorf("batch %d is committed; the compaction after it failed: %w", s.Batch, err)
 		}
 		if err := ctx.Err(); err != nil {
 			return s, err
@@ -116,6 +121,7 @@ func (p *Pipeline) from(ctx context.Context, head connectors.Head) (*life, []che
 			return nil, nil, err
 		}
 	}
+	l.live = segments
 	l.position, err = p.position(ctx, l.manifest, segments)
 	return l, segments, err
 }

@@ -33,13 +33,32 @@ func (l *life) restore(ctx context.Context, segments []checkpoints.Segment) erro
 	return nil
 }
 
-// restoreStep collects the rows of all segments, oldest first, and keeps the newest of every key,
-// unless that one says the key was deleted.
+// restoreStep fills a step's state with the newest row of every key, unless that says the key was
+// deleted.
 func (l *life) restoreStep(ctx context.Context, step planner.Step, segments []checkpoints.Segment) error {
 	if len(segments) == 0 {
 		return nil
 	}
-	const all, one = "_restore", "_segment"
+	if err := l.gather(ctx, step, segments); err != nil {
+		return err
+	}
+	for _, stmt := range []string{
+		fmt.Sprintf("INSERT INTO %s SELECT %s FROM (%s) WHERE _op = 1", duck.Quote(step.State.Name), stateColumns(step.State), newestRows(step.State, len(segments))),
+		"DROP TABLE " + duck.Quote(gathered),
+	} {
+		if err := l.Duck.Exec(ctx, stmt); err != nil {
+			return fmt.Errorf("restore the state of step %s: %w", step.ID, err)
+		}
+	}
+	return nil
+}
+
+// gathered is the temp table of the rows of several segments; _seq orders them, oldest first.
+const gathered = "_gathered"
+
+// gather loads segments, oldest first, into one table.
+func (l *life) gather(ctx context.Context, step planner.Step, segments []checkpoints.Segment) error {
+	const one = "_segment"
 	cols := stateColumns(step.State)
 	for i := range segments {
 		seg := &segments[i]
@@ -50,32 +69,28 @@ func (l *life) restoreStep(ctx context.Context, step planner.Step, segments []ch
 			return err
 		}
 		seg.Parts = nil // large; the rows are in DuckDB now
-		stmt := fmt.Sprintf("INSERT INTO %s SELECT %s, _op, %d AS _seq FROM %s", all, cols, i, one)
+		stmt := fmt.Sprintf("INSERT INTO %s SELECT %s, _op, %d AS _seq FROM %s", duck.Quote(gathered), cols, i, one)
 		if i == 0 {
-			stmt = fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s, _op, 0 AS _seq FROM %s", all, cols, one)
+			stmt = fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s, _op, 0 AS _seq FROM %s", duck.Quote(gathered), cols, one)
 		}
 		if err := l.Duck.Exec(ctx, stmt); err != nil {
 			return damaged(seg, err)
 		}
 	}
-	newest := ""
-	if len(segments) > 1 {
-		over := "ORDER BY _seq DESC"
-		if key := keyColumns(step.State); key != "" {
-			over = "PARTITION BY " + key + " " + over
-		}
-		newest = " QUALIFY row_number() OVER (" + over + ") = 1"
+	return l.Duck.Exec(ctx, "DROP TABLE "+one)
+}
+
+// newestRows selects the newest of the gathered rows of every key.
+func newestRows(t planner.Table, segments int) string {
+	query := "SELECT * FROM " + duck.Quote(gathered)
+	if segments < 2 {
+		return query
 	}
-	for _, stmt := range []string{
-		fmt.Sprintf("INSERT INTO %s SELECT %s FROM (SELECT * FROM %s%s) WHERE _op = 1", duck.Quote(step.State.Name), cols, all, newest),
-		"DROP TABLE " + all,
-		"DROP TABLE " + one,
-	} {
-		if err := l.Duck.Exec(ctx, stmt); err != nil {
-			return fmt.Errorf("restore the state of step %s: %w", step.ID, err)
-		}
+	over := "ORDER BY _seq DESC"
+	if key := keyColumns(t); key != "" {
+		over = "PARTITION BY " + key + " " + over
 	}
-	return nil
+	return query + " QUALIFY row_number() OVER (" + over + ") = 1"
 }
 
 // loadSegment copies a verified segment into a temp table and checks that all rows arrived.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"lockstep/checkpoints"
 	"lockstep/connectors"
 )
 
@@ -48,7 +49,10 @@ func (p *Pipeline) Status(ctx context.Context) (Status, error) {
 		}
 		// The sources of a blocked plan may be other ones than the position is of.
 		if s.Blocked == nil {
-			err = p.waiting(ctx, &s)
+			var l *life
+			if l, _, err = p.from(ctx, head); err == nil {
+				s.Waiting, s.Input, err = p.Ask(ctx, l.position)
+			}
 		}
 	}
 	blocked, err = asBlocked(err)
@@ -58,25 +62,22 @@ func (p *Pipeline) Status(ctx context.Context) (Status, error) {
 	return s, err
 }
 
-// waiting asks every source what it has not given yet.
-func (p *Pipeline) waiting(ctx context.Context, s *Status) error {
-	l, _, err := p.from(ctx, s.Head)
-	if err != nil {
-		return err
-	}
-	s.Waiting = map[string]int{}
+// Ask lets every source count the splits it has not given yet, after a position; an empty one is before
+// the first batch. wrong is what a run would stop at.
+func (p *Pipeline) Ask(ctx context.Context, position checkpoints.Position) (waiting map[string]int, wrong, err error) {
+	waiting = map[string]int{}
 	for _, source := range p.readSources() {
-		found, err := p.Sources[source.Name].Plan(ctx, l.position[source.Name], connectors.Limit{})
+		found, err := p.Sources[source.Name].Plan(ctx, position[source.Name], connectors.Limit{})
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
 		if err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			s.Input = errors.Join(s.Input, err)
+			wrong = errors.Join(wrong, err)
 			continue
 		}
-		s.Waiting[source.Name] = found.Waiting
+		waiting[source.Name] = found.Waiting
 	}
-	return nil
+	return waiting, wrong, nil
 }
 
 // asBlocked tells the errors that say what is wrong with the plan or the tables from failures to look.

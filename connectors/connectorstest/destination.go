@@ -47,6 +47,7 @@ func TestDestination(t *testing.T, empty func(t *testing.T) Database) {
 		{"owners", testOwners},
 		{"damage", testDamage},
 		{"damaged segments", testDamagedSegments},
+		{"compaction", testCompaction},
 		{"cancel anywhere", testCancelAnywhere},
 		{"random changes", testRandomChanges},
 	} {

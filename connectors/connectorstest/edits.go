@@ -31,7 +31,7 @@ func testWrongChange(t *testing.T, db Database) {
 		"a segment is missing": func(c *connectors.Change) { c.Segments = nil },
 		"a segment is of another seq": func(c *connectors.Change) {
 			c.Segments[0].SeqHi++
-			c.Manifest.SegmentsSHA = checkpoints.SegmentsSHA(c.Segments)
+			c.Manifest.Live = c.Before.After(c.Segments, nil)
 		},
 		"another plan":                 func(c *connectors.Change) { c.Plan.ID = "plan 2" },
 		"another pipeline":             func(c *connectors.Change) { c.Manifest.Pipeline = "other" },
@@ -207,7 +207,7 @@ func testDamage(t *testing.T, db Database) {
 	for column, value := range map[string]string{
 		"counts": `'{"sources":{},"sinks":{}}'`, "position": "'{}'", "env": "'nonsense'", "batch": "0", "incarnation": "7", "kind": "'repair'",
 		"attempt": "'01234567-0123-4123-8123-0123456789ab'", "parent_sha": "'00'", "plan_id": "'plan 2'", "batch_time": "TIMESTAMPTZ '2020-01-01 00:00:00+00'",
-		"ranges_sha": "'00'", "segments_sha": "'00'", "checksum": "'00'", "parent_seq": "0",
+		"ranges_sha": "'00'", "live": "'{}'", "checksum": "'00'", "parent_seq": "0",
 	} {
 		t.Run("manifest "+column, func(t *testing.T) { damaged(t, r, manifests, column, value) })
 	}
@@ -253,12 +253,15 @@ func testDamagedSegments(t *testing.T, db Database) {
 		{"UPDATE " + segments + " SET rows = rows + 1", "UPDATE " + segments + " SET rows = rows - 1"},
 		{"UPDATE " + segments + " SET step_id = 'other'", "UPDATE " + segments + " SET step_id = 'position/orders'"},
 		{"UPDATE " + use + " SET added_seq = 2", "UPDATE " + use + " SET added_seq = (SELECT seq_lo FROM " + segments + " s WHERE s.segment_id = segment_use.segment_id)"},
+		{"UPDATE " + use + " SET removed_seq = 2 WHERE added_seq = 1", "UPDATE " + use + " SET removed_seq = NULL"},
 		{"UPDATE " + segments + " SET seq_lo = 0 WHERE seq_lo = 1", "UPDATE " + segments + " SET seq_lo = 1 WHERE seq_lo = 0"},
 	} {
 		r.Exec(t, damage.do)
 		var damaged *connectors.DamagedError
-		if _, err := r.Destination.Segments(background, pipeline, 1, 2); !errors.As(err, &damaged) {
-			t.Errorf("after %q: %v, want a DamagedError", damage.do, err)
+		_, before := r.Destination.Segments(background, pipeline, 1, 1)
+		_, now := r.Destination.Segments(background, pipeline, 1, 2)
+		if !errors.As(errors.Join(before, now), &damaged) {
+			t.Errorf("after %q: %v and %v, want a DamagedError", damage.do, before, now)
 		}
 		r.Exec(t, damage.undo)
 	}

@@ -95,7 +95,7 @@ func testEmptyChange(t *testing.T, db Database) {
 	change := r.change()
 	change.Sinks, change.Segments, change.Ranges = nil, nil, nil
 	change.Manifest.Sources = nil
-	change.Manifest.RangesSHA, change.Manifest.SegmentsSHA = checkpoints.RangesSHA(nil), checkpoints.SegmentsSHA(nil)
+	change.Manifest.RangesSHA, change.Manifest.Live = checkpoints.RangesSHA(nil), change.Before
 	must(t, r.Destination.Commit(background, r.lease, change))
 	r.follow(change, nil)
 	r.again(db)

@@ -111,9 +111,10 @@ func (r *run) change(rows ...row) *connectors.Change {
 		m.ParentSHA = r.head.Manifest.Checksum()
 	}
 	ranges := []checkpoints.Range{{Source: "orders", Split: fmt.Sprintf("2024/%d.csv", seq), To: 10, Rows: 10, Content: "c"}}
-	m.RangesSHA, m.SegmentsSHA = checkpoints.RangesSHA(ranges), checkpoints.SegmentsSHA(segments)
+	before := r.head.Manifest.Live
+	m.RangesSHA, m.Live = checkpoints.RangesSHA(ranges), before.After(segments, nil)
 	return &connectors.Change{
-		Manifest: m, Plan: plan, Segments: segments, Local: tx, Ranges: ranges,
+		Manifest: m, Plan: plan, Segments: segments, Before: before, Local: tx, Ranges: ranges,
 		Sinks: []connectors.SinkChange{{Sink: r.sink, Table: staged, Counts: counts,
 			Records: func(ctx context.Context) (array.RecordReader, error) {
 				return r.Engine.Arrow(ctx, `FROM temp."`+staged+`"`)

@@ -101,7 +101,8 @@ func benchmarkChange(b testing.TB, eng *duck.Engine, head connectors.Head, keys 
 	for i := range l.ranges {
 		change.Ranges = append(change.Ranges, checkpoints.Range{Source: "orders", Split: fmt.Sprintf("2024/05/05/orders-%06d.parquet", i), Content: "0123456789abcdef0123456789abcdef"})
 	}
-	m.RangesSHA, m.SegmentsSHA = checkpoints.RangesSHA(change.Ranges), checkpoints.SegmentsSHA(change.Segments)
+	change.Before = head.Manifest.Live
+	m.RangesSHA, m.Live = checkpoints.RangesSHA(change.Ranges), change.Before.After(change.Segments, nil)
 	change.Manifest = m
 	return change
 }

@@ -72,6 +72,9 @@ func (d *Destination) writeTx(ctx context.Context, lease connectors.Lease, chang
 	if err := d.insertSegmentsTx(ctx, change.Manifest, change.Segments); err != nil {
 		return err
 	}
+	if err := d.removeSegmentsTx(ctx, change); err != nil {
+		return err
+	}
 	connectors.Failpoint("after-segments")
 	if err := d.insertManifestTx(ctx, change); err != nil {
 		return err
@@ -92,11 +95,12 @@ func check(lease connectors.Lease, change *connectors.Change) error {
 	if change.Plan.ID != m.PlanID {
 		return fmt.Errorf("the plan is %s, the manifest names %s", change.Plan.ID, m.PlanID)
 	}
-	if checkpoints.SegmentsSHA(change.Segments) != m.SegmentsSHA {
+	if change.Before.After(change.Segments, change.Removed) != m.Live {
 		return errors.New("the segments are not those of the manifest")
 	}
 	for _, s := range change.Segments {
-		if s.SeqLo > s.SeqHi || s.SeqHi != m.Seq {
+		// A merge of older segments enters as old as they are.
+		if s.SeqLo > s.SeqHi || s.SeqHi > m.Seq || m.Kind == checkpoints.KindBatch && s.SeqHi != m.Seq {
 			return fmt.Errorf("the segment of step %s is of changes %d to %d, the manifest of %d", s.Step, s.SeqLo, s.SeqHi, m.Seq)
 		}
 	}

@@ -112,7 +112,7 @@ func (d *Destination) manifests(ctx context.Context, pipeline string, lo, hi int
 		var texts checkpoints.Texts
 		var checksum string
 		if err := rows.Scan(&m.Seq, &m.Incarnation, &m.Batch, &m.Attempt, &m.Kind, &m.ParentSeq, &m.ParentSHA, &m.PlanID,
-			&texts.Env, &m.BatchTime, &texts.Position, &texts.Counts, &m.RangesSHA, &m.SegmentsSHA, &checksum); err != nil {
+			&texts.Env, &m.BatchTime, &texts.Position, &texts.Counts, &m.RangesSHA, &texts.Live, &checksum); err != nil {
 			return err
 		}
 		m.BatchTime = m.BatchTime.UTC()

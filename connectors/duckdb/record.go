@@ -35,6 +35,48 @@ func (d *Destination) insertSegmentsTx(ctx context.Context, m checkpoints.Manife
 	return d.failed("write the state", err)
 }
 
+// removeSegmentsTx ends the life of segments; a compaction also drops the data that no kept checkpoint
+// needs.
+func (d *Destination) removeSegmentsTx(ctx context.Context, change *connectors.Change) error {
+	m := change.Manifest
+	if n := len(change.Removed); n > 0 {
+		ids := make([]string, n)
+		for i, s := range change.Removed {
+			ids[i] = s.ID
+		}
+		removed, err := d.eng.ExecCount(ctx, d.sql("remove-segments"), m.Seq, m.Pipeline, m.Incarnation, ids)
+		if err != nil {
+			return d.failed("remove segments", err)
+		}
+		if removed != int64(n) {
+			return &connectors.DamagedError{What: "the state of " + m.Pipeline, Reason: fmt.Sprintf("%d of %d merged segments are live", removed, n)}
+		}
+	}
+	if m.Kind != checkpoints.KindCompaction {
+		return nil
+	}
+	seqs, reasons := []int64{m.Seq}, []string{"newest"}
+	for _, k := range change.Kept {
+		seqs, reasons = append(seqs, k.Seq), append(reasons, k.Reason)
+	}
+	steps := []struct {
+		name string
+		args []any
+	}{
+		{"forget-uses", []any{m.Pipeline, m.Incarnation, seqs}},
+		{"collect-parts", []any{m.Pipeline}},
+		{"collect-segments", []any{m.Pipeline}},
+		{"forget-checkpoints", []any{m.Pipeline, m.Incarnation}},
+		{"keep-checkpoints", []any{m.Pipeline, m.Incarnation, seqs, reasons}},
+	}
+	for _, s := range steps {
+		if err := d.eng.Exec(ctx, d.sql(s.name), s.args...); err != nil {
+			return d.failed("collect old segments", err)
+		}
+	}
+	return nil
+}
+
 // insertPartsTx writes several parts with one statement while they are small.
 func (d *Destination) insertPartsTx(ctx context.Context, segments []*checkpoints.Segment) error {
 	const maxParts, maxBytes = 64, 4 << 20
@@ -76,7 +118,7 @@ func (d *Destination) insertManifestTx(ctx context.Context, change *connectors.C
 		texts := m.Texts()
 		err = d.eng.Exec(ctx, d.sql("insert-manifest"),
 			m.Pipeline, m.Seq, m.Incarnation, m.Batch, m.Attempt, m.Kind, m.ParentSeq, m.ParentSHA, m.PlanID, texts.Env,
-			m.BatchTime, texts.Position, texts.Counts, m.RangesSHA, m.SegmentsSHA, m.Checksum())
+			m.BatchTime, texts.Position, texts.Counts, m.RangesSHA, texts.Live, m.Checksum())
 	}
 	return d.failed("write the manifest", err)
 }

@@ -10,49 +10,43 @@ import (
 	"lockstep/connectors"
 )
 
-// Segments lists the segments live at seq, oldest first, without their data. It checks first that the
-// manifests up to seq added exactly the segments that are recorded: one that is lost would give a
-// state that looks good.
+// Segments lists the segments live at seq, oldest first, without their data. The list must add up to
+// what the manifest of seq recorded: one that is lost would give a state that looks good.
 func (d *Destination) Segments(ctx context.Context, pipeline string, incarnation, seq int64) ([]checkpoints.Segment, error) {
 	if d.empty {
 		return nil, nil
 	}
-	var live []checkpoints.Segment
-	added := map[int64][]*checkpoints.Segment{}
-	err := d.eng.Each(ctx, d.sql("segments"), []any{pipeline, incarnation, seq}, func(rows *sql.Rows) error {
-		var s checkpoints.Segment
-		var addedSeq int64
-		var removed sql.NullInt64
-		var there bool
-		if err := rows.Scan(&addedSeq, &removed, &s.ID, &there, &s.Step, &s.Level, &s.SeqLo, &s.SeqHi, &s.Rows, &s.Bytes, &s.Schema, &s.SHA256); err != nil {
-			return err
-		}
-		if there {
-			added[addedSeq] = append(added[addedSeq], &s)
-		}
-		if there && (!removed.Valid || removed.Int64 > seq) {
-			live = append(live, s)
-		}
-		return nil
-	})
-	if err == nil {
-		err = d.eng.Each(ctx, d.sql("segment-sums"), []any{pipeline, incarnation, seq}, func(rows *sql.Rows) error {
-			var at int64
-			var sum string
-			if err := rows.Scan(&at, &sum); err != nil {
-				return err
-			}
-			if checkpoints.SegmentsSHA(added[at]) != sum {
-				return &connectors.DamagedError{What: fmt.Sprintf("the state of %s", pipeline),
-					Reason: fmt.Sprintf("the segments of manifest %d are not those it recorded", at)}
-			}
-			return nil
-		})
+	m, err := d.manifest(ctx, pipeline, seq)
+	if err != nil {
+		return nil, err
 	}
+	var live []checkpoints.Segment
+	err = d.eng.Each(ctx, d.sql("segments"), []any{pipeline, incarnation, seq}, func(rows *sql.Rows) error {
+		var s checkpoints.Segment
+		err := rows.Scan(&s.ID, &s.Step, &s.Level, &s.SeqLo, &s.SeqHi, &s.Rows, &s.Bytes, &s.Schema, &s.SHA256)
+		live = append(live, s)
+		return err
+	})
 	if err != nil {
 		return nil, d.readError("read the segments of "+pipeline, err)
 	}
+	if sum := checkpoints.SumLive(live); sum != m.Live {
+		return nil, &connectors.DamagedError{What: "the state of " + pipeline,
+			Reason: fmt.Sprintf("the %d segments that are there are not the %d that manifest %d recorded", sum.Segments, m.Live.Segments, seq)}
+	}
 	return live, nil
+}
+
+// Points lists what can be restored: the checkpoints kept by the last compaction, and all since.
+func (d *Destination) Points(ctx context.Context, pipeline string, incarnation int64) ([]checkpoints.Point, error) {
+	var points []checkpoints.Point
+	err := d.eng.Each(ctx, d.sql("points"), []any{pipeline, incarnation}, func(rows *sql.Rows) error {
+		var p checkpoints.Point
+		err := rows.Scan(&p.Seq, &p.Time)
+		points = append(points, p)
+		return err
+	})
+	return points, d.failed("list the checkpoints of "+pipeline, err)
 }
 
 // Load reads the data of a listed segment. It does not verify the bytes.

@@ -64,7 +64,7 @@ CREATE TABLE {db}.etl.manifests (
   watermarks   VARCHAR,                  -- JSON: per source
   counts       VARCHAR     NOT NULL,     -- JSON: per source and per sink, with the sink's digest
   ranges_sha   VARCHAR     NOT NULL,
-  segments_sha VARCHAR     NOT NULL,
+  live         VARCHAR     NOT NULL,     -- JSON: number and sum of the segments live after it
   checksum     VARCHAR     NOT NULL
 );
 

@@ -41,12 +41,12 @@ DELETE FROM {db}.etl.leases WHERE pipeline = ? AND lane = 'live' AND holder = ?
 
 -- name: manifests
 SELECT seq, incarnation, batch, attempt::VARCHAR, kind, parent_seq, parent_sha, plan_id, env, batch_time, position, counts,
-       ranges_sha, segments_sha, checksum
+       ranges_sha, live, checksum
 FROM {db}.etl.manifests WHERE pipeline = ? AND seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT ?
 
 -- name: insert-manifest
 INSERT INTO {db}.etl.manifests (pipeline, seq, incarnation, batch, attempt, kind, parent_seq, parent_sha, plan_id, env,
-       batch_time, position, counts, ranges_sha, segments_sha, checksum)
+       batch_time, position, counts, ranges_sha, live, checksum)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: advance
@@ -76,18 +76,44 @@ SELECT ?, unnest(?::UUID[]), unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?
 -- name: insert-parts
 INSERT INTO {db}.etl.segment_parts VALUES (?, ?, ?)
 
+-- name: remove-segments
+UPDATE {db}.etl.segment_use SET removed_seq = $1
+WHERE pipeline = $2 AND incarnation = $3 AND removed_seq IS NULL AND segment_id::VARCHAR IN (SELECT unnest($4::VARCHAR[]))
+
+-- name: forget-uses
+DELETE FROM {db}.etl.segment_use u
+WHERE pipeline = $1 AND incarnation = $2 AND removed_seq IS NOT NULL
+  AND NOT EXISTS (FROM (SELECT unnest($3::BIGINT[]) AS seq) k WHERE k.seq >= u.added_seq AND k.seq < u.removed_seq)
+
+-- name: collect-parts
+DELETE FROM {db}.etl.segment_parts WHERE segment_id IN (
+  SELECT segment_id FROM {db}.etl.segments WHERE pipeline = $1 AND segment_id NOT IN (SELECT segment_id FROM {db}.etl.segment_use))
+
+-- name: collect-segments
+DELETE FROM {db}.etl.segments
+WHERE pipeline = $1 AND segment_id NOT IN (SELECT segment_id FROM {db}.etl.segment_use)
+
+-- name: forget-checkpoints
+DELETE FROM {db}.etl.checkpoints WHERE pipeline = ? AND incarnation = ?
+
+-- name: keep-checkpoints
+INSERT INTO {db}.etl.checkpoints SELECT ?, ?, unnest(?::BIGINT[]), unnest(?::VARCHAR[])
+
+-- name: points
+SELECT seq, batch_time FROM {db}.etl.manifests
+WHERE pipeline = $1 AND incarnation = $2
+  AND (seq IN (SELECT seq FROM {db}.etl.checkpoints WHERE pipeline = $1 AND incarnation = $2)
+       OR seq > coalesce((SELECT max(seq) FROM {db}.etl.checkpoints WHERE pipeline = $1 AND incarnation = $2), 0))
+ORDER BY seq
+
 -- name: use-segments
 INSERT INTO {db}.etl.segment_use (pipeline, incarnation, segment_id, added_seq) SELECT ?, ?, unnest(?::UUID[]), ?
 
 -- name: segments
-SELECT u.added_seq, u.removed_seq, u.segment_id::VARCHAR, s.segment_id IS NOT NULL, coalesce(step_id, ''), coalesce(level, 0),
-       coalesce(seq_lo, 0), coalesce(seq_hi, 0), coalesce(rows, 0), coalesce(bytes, 0), coalesce(schema, ''), coalesce(sha256, '')
-FROM {db}.etl.segment_use u LEFT JOIN {db}.etl.segments s ON s.segment_id = u.segment_id
-WHERE u.pipeline = ? AND u.incarnation = ? AND u.added_seq <= ?
+SELECT s.segment_id::VARCHAR, step_id, level, seq_lo, seq_hi, rows, bytes, schema, sha256
+FROM {db}.etl.segment_use u JOIN {db}.etl.segments s ON s.segment_id = u.segment_id
+WHERE u.pipeline = $1 AND u.incarnation = $2 AND u.added_seq <= $3 AND (u.removed_seq IS NULL OR u.removed_seq > $3)
 ORDER BY seq_lo, seq_hi, step_id
-
--- name: segment-sums
-SELECT seq, segments_sha FROM {db}.etl.manifests WHERE pipeline = ? AND incarnation = ? AND seq <= ? ORDER BY seq
 
 -- name: parts
 SELECT part, data FROM {db}.etl.segment_parts WHERE segment_id = ? ORDER BY part

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"lockstep/checkpoints"
+	"lockstep/connectors"
+	"lockstep/engine/duck"
+	"lockstep/planner"
+)
+
+// maintain compacts the segments between two batches, when enough have gathered, and drops the data
+// that no kept checkpoint needs. It is a change of its own, fenced like a batch, and reads no input.
+// A crash in it loses nothing: the segments it would have merged are still live.
+func (l *life) maintain(ctx context.Context) error {
+	merges := checkpoints.Merges(l.live)
+	if len(merges) == 0 {
+		return nil
+	}
+	m := l.next()
+	m.Kind, m.Batch = checkpoints.KindCompaction, l.manifest.Batch
+	m.Sources = nil
+	for name, c := range l.manifest.Sinks {
+		m.Sinks[name] = checkpoints.SinkCount{Rows: c.Rows, Digest: c.Digest}
+	}
+	change := &connectors.Change{Plan: l.record(), Before: l.manifest.Live}
+	for _, merge := range merges {
+		seg, err := l.merge(ctx, merge, m.Seq)
+		if err != nil {
+			return err
+		}
+		if seg != nil {
+			change.Segments = append(change.Segments, seg)
+		}
+		change.Removed = append(change.Removed, merge.Inputs...)
+	}
+	points, err := l.Destination.Points(ctx, l.Plan.Name, m.Incarnation)
+	if err != nil {
+		return err
+	}
+	change.Kept = checkpoints.DefaultRetention.Keep(points, l.Now())
+	m.RangesSHA, m.Live = checkpoints.RangesSHA(nil), change.Before.After(change.Segments, change.Removed)
+	m.Attempt = uuid.NewString()
+	change.Manifest = m
+	connectors.Failpoint("before-compaction")
+	tx, err := l.Duck.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	change.Local = tx
+	if err := l.Destination.Commit(ctx, l.lease, change); err != nil {
+		return err
+	}
+	connectors.Failpoint("after-compaction")
+	l.manifest = m
+	l.relive(change)
+	return nil
+}
+
+// relive moves the list of live segments by a committed change.
+func (l *life) relive(change *connectors.Change) {
+	removed := map[string]bool{}
+	for _, s := range change.Removed {
+		removed[s.ID] = true
+	}
+	var live []checkpoints.Segment
+	for _, s := range l.live {
+		if !removed[s.ID] {
+			live = append(live, s)
+		}
+	}
+	for _, s := range change.Segments {
+		listed := *s
+		listed.Parts = nil // the data is in the destination
+		live = append(live, listed)
+	}
+	l.live = live
+}
+
+// merge makes one segment of several: the newest row of every key.
+func (l *life) merge(ctx context.Context, merge checkpoints.Merge, seq int64) (*checkpoints.Segment, error) {
+	if checkpoints.IsPosition(merge.Step) {
+		for i := range merge.Inputs {
+			if err := l.Destination.Load(ctx, &merge.Inputs[i]); err != nil {
+				return nil, err
+			}
+		}
+		return checkpoints.MergePosition(merge, seq)
+	}
+	step, err := l.step(merge.Step)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.gather(ctx, step, merge.Inputs); err != nil {
+		return nil, err
+	}
+	query := fmt.Sprintf("SELECT %s, _op FROM (%s)", stateColumns(step.State), newestRows(step.State, len(merge.Inputs)))
+	if merge.Oldest {
+		query += " WHERE _op = 1"
+	}
+	rows, err := l.Duck.Arrow(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	seg, err := checkpoints.EncodeSegment(step.ID, seq, rows)
+	rows.Release()
+	if err != nil {
+		return nil, err
+	}
+	return merge.Merged(seg), l.Duck.Exec(ctx, "DROP TABLE "+duck.Quote(gathered))
+}
+
+func (l *life) step(id string) (planner.Step, error) {
+	for _, s := range l.Plan.Steps {
+		if s.ID == id {
+			return s, nil
+		}
+	}
+	return planner.Step{}, fmt.Errorf("segments of step %s are live, but the plan has no such step", id)
+}
