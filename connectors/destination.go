@@ -93,7 +93,16 @@ type Change struct {
 	Before   checkpoints.LiveSum    // of the parent
 	Kept     []checkpoints.Kept     // compactions: the checkpoints to keep besides this change; others are dropped
 	Sinks    []SinkChange
+	Rejects  []Rejects
 	Local    LocalTx
+}
+
+// Rejects are the rows of one source that a batch left out, in a temp table as Scan.Rejects describes
+// it.
+type Rejects struct {
+	Source string
+	Table  string
+	Rows   int64
 }
 
 // LocalTx is the engine's own transaction around state kept outside the destination.

@@ -40,7 +40,7 @@ func testCompaction(t *testing.T, db Database) {
 	merged, err := checkpoints.MergePosition(merge, 10)
 	must(t, err)
 	change := r.change()
-	change.Sinks, change.Ranges = nil, nil
+	change.Sinks, change.Ranges, change.Rejects = nil, nil, nil
 	m := &change.Manifest
 	m.Kind, m.Batch, m.Sources, m.Attempt = checkpoints.KindCompaction, r.head.LastBatch, nil, uuid.NewString()
 	m.Position = r.head.Manifest.Position

@@ -26,6 +26,8 @@ func testWrongChange(t *testing.T, db Database) {
 		"rows read are not accounted for": func(c *connectors.Change) {
 			c.Manifest.Sources["orders"] = checkpoints.SourceCount{Splits: 1, Read: 10, Accepted: 10, Rejected: 1}
 		},
+		"a reject is missing":  func(c *connectors.Change) { c.Rejects = nil },
+		"a reject is doubled":  func(c *connectors.Change) { c.Rejects = append(c.Rejects, c.Rejects[0]) },
 		"a range is missing":   func(c *connectors.Change) { c.Ranges = nil },
 		"a range is doubled":   func(c *connectors.Change) { c.Ranges = append(c.Ranges, c.Ranges[0]) },
 		"a segment is missing": func(c *connectors.Change) { c.Segments = nil },

@@ -94,7 +94,7 @@ func testEmptyChange(t *testing.T, db Database) {
 	r.commit() // the table is there after it
 	change := r.change()
 	change.Sinks, change.Segments, change.Ranges = nil, nil, nil
-	change.Manifest.Sources = nil
+	change.Manifest.Sources, change.Rejects = nil, nil
 	change.Manifest.RangesSHA, change.Manifest.Live = checkpoints.RangesSHA(nil), change.Before
 	must(t, r.Destination.Commit(background, r.lease, change))
 	r.follow(change, nil)

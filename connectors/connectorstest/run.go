@@ -78,7 +78,10 @@ func (r *run) change(rows ...row) *connectors.Change {
 	must(r.t, err)
 	seq := r.head.Manifest.Seq + 1
 	const staged = "staged rows"
+	const rejected = "rejected rows"
 	must(r.t, r.Engine.Exec(background, stageSQL(staged, rows)))
+	must(r.t, r.Engine.Exec(background, `CREATE OR REPLACE TEMP TABLE "`+rejected+`" AS
+		SELECT 'orders' AS source, '2024/1.csv' AS split_id, 3::BIGINT AS off, 5::BIGINT AS line, 'bad amount' AS reason, 'x,y' AS raw`))
 
 	counts := checkpoints.SinkCount{Rows: r.head.Manifest.Sinks[r.sink.Name].Rows, Digest: checkpoints.Digest{}.String()}
 	for _, row := range rows {
@@ -119,6 +122,7 @@ func (r *run) change(rows ...row) *connectors.Change {
 			Records: func(ctx context.Context) (array.RecordReader, error) {
 				return r.Engine.Arrow(ctx, `FROM temp."`+staged+`"`)
 			}}},
+		Rejects: []connectors.Rejects{{Source: "orders", Table: rejected, Rows: 1}},
 	}
 }
 

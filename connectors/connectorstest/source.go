@@ -261,13 +261,12 @@ func (r *reading) read(ranges []connectors.Range) (rows []string, done []connect
 	if !fused {
 		r.n++
 		copied = fmt.Sprintf("conformance_%d", r.n)
-		if rel != "" {
-			r.must(r.Engine.Exec(ctx, "CREATE TEMP TABLE "+copied+" AS FROM "+rel))
-		} else {
-			records := sc.Records()
+		if records := sc.Records(); records != nil {
 			err := r.Engine.Load(ctx, copied, records)
 			records.Release()
 			r.must(err)
+		} else {
+			r.must(sc.Copy(ctx, copied))
 		}
 		rel = copied
 	}

@@ -69,6 +69,9 @@ func (d *Destination) writeTx(ctx context.Context, lease connectors.Lease, chang
 			return err
 		}
 	}
+	if err := d.insertRejectsTx(ctx, change); err != nil {
+		return err
+	}
 	if err := d.insertSegmentsTx(ctx, change.Manifest, change.Segments); err != nil {
 		return err
 	}
