@@ -38,21 +38,19 @@ func (p *Pipeline) Check(ctx context.Context) (head connectors.Head, blocked, er
 func (p *Pipeline) Status(ctx context.Context) (Status, error) {
 	head, blocked, err := p.Check(ctx)
 	s := Status{Head: head, Blocked: blocked}
-	if err != nil || s.NeverRan() && blocked != nil {
-		return s, err
-	}
-	segments, err := p.Destination.Segments(ctx, p.Plan.Name, head.Manifest.Incarnation, head.Manifest.Seq)
-	if err == nil {
+	if err == nil && !s.NeverRan() {
+		var segments []checkpoints.Segment
+		segments, err = p.Destination.Segments(ctx, p.Plan.Name, head.Manifest.Incarnation, head.Manifest.Seq)
 		s.Segments = len(segments)
 		for _, seg := range segments {
 			s.Bytes += seg.Bytes
 		}
-		// The sources of a blocked plan may be other ones than the position is of.
-		if s.Blocked == nil {
-			var l *life
-			if l, _, err = p.from(ctx, head); err == nil {
-				s.Waiting, s.Input, err = p.Ask(ctx, l.position)
-			}
+	}
+	// The sources of a blocked plan may be other ones than the position is of.
+	if err == nil && s.Blocked == nil {
+		var l *life
+		if l, _, err = p.from(ctx, head); err == nil {
+			s.Waiting, s.Input, err = p.Ask(ctx, l.position)
 		}
 	}
 	blocked, err = asBlocked(err)

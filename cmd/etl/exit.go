@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
+	"syscall"
 
+	"github.com/duckdb/duckdb-go/v2"
 	"github.com/spf13/cobra"
 
 	"lockstep/connectors"
@@ -25,22 +28,26 @@ const (
 	exitInput        = 4   // input is lost or was changed
 	exitUnavailable  = 5   // the destination cannot be opened
 	exitHeld         = 75  // another run or program holds it
-	exitInterrupted  = 130 // stopped by a signal with input left
+	exitSignal       = 128 // plus the number of the signal that stopped it
 )
 
-// usageError is a mistake on the command line.
-type usageError struct{ err error }
+// printed is an outcome that the command's own output has told; only the exit code is left.
+type printed struct{ code int }
 
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
+func (p *printed) Error() string { return fmt.Sprintf("exit %d", p.code) }
 
-// differsError: reconcile found rows that differ. They were printed.
-type differsError struct{ keys int64 }
+// partial is an error after results that --json must still show.
+type partial struct {
+	err    error
+	result any
+}
 
-func (e *differsError) Error() string { return fmt.Sprintf("%d keys differ", e.keys) }
+func (p *partial) Error() string { return p.err.Error() }
+func (p *partial) Unwrap() error { return p.err }
 
 func codeOf(err error) int {
 	var (
+		told        *printed
 		usage       *usageError
 		blocked     *engine.BlockedError
 		target      *connectors.TargetError
@@ -53,6 +60,8 @@ func codeOf(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &told):
+		return told.code
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &blocked), errors.As(err, &target), errors.As(err, &damaged):
@@ -67,50 +76,96 @@ func codeOf(err error) int {
 	return exitWrong
 }
 
-// exitCode prints the error of a command and returns the process's exit code.
-func exitCode(cmd *cobra.Command, err error, ctx context.Context) int {
-	if err == nil {
-		return exitOK
-	}
+// finish prints the error of a command and returns the process's exit code.
+func finish(ctx context.Context, cmd *cobra.Command, err error, wantsJSON bool) int {
 	code := codeOf(err)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "stopped; what was committed stays, the rest waits for the next run")
-		return exitInterrupted
+	var told *printed
+	switch {
+	case err == nil || errors.As(err, &told):
+		return code
+	case errors.Is(err, syscall.EPIPE):
+		return exitOK // the reader has seen enough
 	}
-	if strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "accepts ") || strings.HasPrefix(err.Error(), "requires ") {
-		code = exitUsage
+	var signal *stopped
+	if errors.As(context.Cause(ctx), &signal) && interrupted(err) {
+		code = exitSignal + int(signal.signal)
+		err = replaced(err, signal)
 	}
-	if asJSON(cmd) {
+	if wantsJSON {
 		printErrorJSON(cmd.OutOrStdout(), err, code)
 		return code
 	}
 	printError(cmd.ErrOrStderr(), err)
+	if wait := cmd.Flags().Lookup("wait"); code == exitHeld && wait != nil && !wait.Changed {
+		fmt.Fprintln(cmd.ErrOrStderr(), "  wait for it, or let etl wait: --wait 5m")
+	}
 	return code
+}
+
+// interrupted tells an error that only says that the context ended.
+func interrupted(err error) bool {
+	var stopped *duckdb.Error
+	return errors.Is(err, context.Canceled) || errors.As(err, &stopped) && stopped.Type == duckdb.ErrorTypeInterrupt
+}
+
+// replaced says something else, but keeps the results so far.
+func replaced(err, say error) error {
+	var done *partial
+	if errors.As(err, &done) {
+		return &partial{say, done.result}
+	}
+	return say
 }
 
 func printError(w io.Writer, err error) {
 	var faults sql.Errors
-	if errors.As(err, &faults) {
-		fmt.Fprintln(w, faults.Render())
+	var blocked *engine.BlockedError
+	var signal *stopped
+	switch {
+	case errors.As(err, &faults):
+		fmt.Fprint(w, faults.Render())
 		if n := len(faults); n > 1 {
 			fmt.Fprintf(w, "\n%d faults\n", n)
 		}
-		return
+	case errors.As(err, &blocked), errors.As(err, &signal):
+		fmt.Fprintln(w, err) // they begin with a word of their own
+	default:
+		fmt.Fprintln(w, "error:", message(err))
 	}
-	fmt.Fprintln(w, err)
+}
+
+// excerpt is where DuckDB points into the statement that failed.
+var excerpt = regexp.MustCompile(`(?s)\n+LINE \d+: .*?(\n *\^+|$)`)
+
+// message is the error's text without a statement that the author did not write.
+func message(err error) string {
+	var statement *duckdb.Error
+	if errors.As(err, &statement) {
+		return excerpt.ReplaceAllString(err.Error(), "")
+	}
+	return err.Error()
 }
 
 func printErrorJSON(w io.Writer, err error, code int) {
 	out := struct {
 		Error  string              `json:"error"`
+		Hint   string              `json:"hint,omitempty"`
 		Exit   int                 `json:"exit"`
 		Faults sql.Errors          `json:"faults,omitempty"`
 		Plan   *planner.Comparison `json:"plan,omitempty"`
-	}{Error: err.Error(), Exit: code}
-	errors.As(err, &out.Faults)
+		Result any                 `json:"result,omitempty"`
+	}{Error: message(err), Exit: code}
 	var blocked *engine.BlockedError
-	if errors.As(err, &blocked) {
+	var done *partial
+	if errors.As(err, &done) {
+		out.Result = done.result
+	}
+	switch {
+	case errors.As(err, &blocked):
 		out.Plan = &blocked.Comparison
+	case errors.As(err, &out.Faults):
+	default:
+		out.Error, out.Hint, _ = strings.Cut(out.Error, "\n  ")
 	}
 	printJSON(w, out)
 }

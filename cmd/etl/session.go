@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"lockstep/connectors"
@@ -19,27 +17,44 @@ import (
 	"lockstep/sql"
 )
 
-// session is an opened pipeline file: compiled, with DuckDB, the sources and the destination.
+// session is a pipeline file and what was opened for it. Its methods open more; close, which withFile
+// calls, gives everything back.
 type session struct {
-	script   *sql.Script
-	pipeline *engine.Pipeline
-	duck     *duck.Engine
-	dest     *duckdb.Destination // nil until opened
-	alias    string              // the author's name for the destination
-	path     string              // of the destination file, absolute
-	tempDir  string
+	*wiring
+	pipeline *engine.Pipeline    // after compile
+	duck     *duck.Engine        // after compile or openDuck
+	dest     *duckdb.Destination // after openDestination
+	temp     *tempDir
 }
 
-// readScript parses a pipeline file.
+// withFile parses a pipeline file and lets fn work with it. Whatever fn leaves open is closed, and no
+// error shows a value of the environment.
+func withFile(path string, fn func(*session) error) (err error) {
+	script, err := readScript(path)
+	if err != nil {
+		return err
+	}
+	w, err := findWiring(script)
+	if err != nil {
+		return err
+	}
+	s := &session{wiring: w}
+	defer func() {
+		if closeErr := s.close(); err == nil {
+			err = closeErr // after another error it would only be a consequence
+		}
+		err = s.secrets.hide(named(err, s.path, s.shown))
+	}()
+	return fn(s)
+}
+
 func readScript(path string) (*sql.Script, error) {
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("%s: no such file", path)
-	case err != nil:
-		return nil, err
-	case info.IsDir():
-		return nil, fmt.Errorf("%s is a folder; name a pipeline file", path)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &usageError{path + ": no such file", ""}
+	case err == nil && info.IsDir():
+		return nil, &usageError{path + " is a folder", "name one pipeline file"}
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -48,67 +63,27 @@ func readScript(path string) (*sql.Script, error) {
 	return sql.Parse(path, string(text))
 }
 
-// compileFile parses, plans and resolves a pipeline file. The destination is not opened.
-func compileFile(ctx context.Context, path string) (*session, error) {
-	script, err := readScript(path)
-	if err != nil {
-		return nil, err
-	}
-	s := &session{script: script}
-	if err := s.compile(ctx); err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	return s, nil
-}
-
-// openFile compiles a pipeline file and opens its destination.
-func openFile(ctx context.Context, path string, readOnly bool) (*session, error) {
-	s, err := compileFile(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	if s.dest, err = duckdb.Open(ctx, s.duck, s.path, s.alias, readOnly); err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	s.pipeline.Destination = s.dest
-	return s, nil
-}
-
+// compile plans the pipeline and opens its sources. Neither the destination nor any row of input is
+// touched. All faults of the file come together.
 func (s *session) compile(ctx context.Context) error {
-	if err := s.resolveDestination(); err != nil {
+	if err := s.openDuck(ctx, s.sourceDirs()); err != nil {
 		return err
 	}
-	specs := map[string]connectors.SourceSpec{}
-	dirs := []string{filepath.Dir(s.path)}
-	var faults sql.Errors
-	for _, decl := range s.script.Sources {
-		spec, err := s.sourceSpec(decl)
-		if err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		specs[decl.Name.Text] = spec
-		dirs = append(dirs, files.Prefix(spec))
-	}
-	if err := s.openDuck(ctx, dirs); err != nil {
-		return err
-	}
-	plan, err := planner.Compile(ctx, s.script, func(ctx context.Context, decl *sql.Source) ([]planner.Column, error) {
-		return s.inferColumns(ctx, decl, specs[decl.Name.Text])
-	})
+	plan, err := planner.Compile(ctx, s.script, s.infer)
+	faults := s.faults
 	var planFaults sql.Errors
 	if err != nil && !errors.As(err, &planFaults) {
 		return err
 	}
 	faults = append(faults, planFaults...)
-	faults = append(faults, s.optionFaults(specs, plan)...)
+	faults = append(faults, s.sourceFaults(plan)...)
 	if len(faults) > 0 {
 		faults.Sort()
 		return faults
 	}
-	s.pipeline = &engine.Pipeline{Plan: plan, Duck: s.duck, Sources: map[string]connectors.Source{}, Now: time.Now, Version: version(), Recompile: s.recompile(specs)}
+	s.pipeline = &engine.Pipeline{Plan: plan, Duck: s.duck, Sources: map[string]connectors.Source{}, Now: time.Now, Version: version(), Recompile: s.recompile}
 	for _, source := range plan.Sources {
-		spec := specs[source.Name]
+		spec := s.specs[source.Name]
 		spec.Columns = sourceColumns(source.Columns)
 		opened, err := files.Open(ctx, s.duck, spec)
 		if err != nil {
@@ -119,155 +94,65 @@ func (s *session) compile(ctx context.Context) error {
 	return nil
 }
 
-// resolveDestination finds the file that the sinks' database is.
-func (s *session) resolveDestination() error {
-	for _, a := range s.script.Attaches {
-		if len(s.script.Sinks) == 0 || !strings.EqualFold(a.Name.Text, s.script.Sinks[0].Name.Parts[0].Text) {
-			continue
-		}
-		target, err := a.Target.Resolve(os.LookupEnv)
-		if err != nil {
-			return sql.Errors{s.script.Errorf(a.Target.Span, "set it, or write getenv('NAME', 'default')", "%v", err)}
-		}
-		if target == "" || strings.HasPrefix(target, ":") {
-			return sql.Errors{s.script.Errorf(a.Target.Span, "name a file, such as 'mart.duckdb'", "the destination must be a file: progress is kept in it")}
-		}
-		s.alias = a.Name.Text
-		s.path = s.absolute(target)
-		return nil
-	}
-	return errors.New("the pipeline has no destination") // the parser has said so with a position
-}
-
-// absolute makes a path relative to the pipeline file.
-func (s *session) absolute(path string) string {
-	if filepath.IsAbs(path) || strings.Contains(path, "://") {
-		return path
-	}
-	abs, err := filepath.Abs(filepath.Join(filepath.Dir(s.script.File), path))
+// openDestination attaches the destination. A pipeline that was compiled is then ready to run.
+func (s *session) openDestination(ctx context.Context, readOnly bool) error {
+	dest, err := duckdb.Open(ctx, s.duck, s.path, s.alias, readOnly)
 	if err != nil {
-		return path
+		return err
 	}
-	return abs
+	s.dest = dest
+	if s.pipeline != nil {
+		s.pipeline.Destination = dest
+	}
+	return nil
 }
 
-func (s *session) sourceSpec(decl *sql.Source) (connectors.SourceSpec, *sql.Error) {
-	spec := connectors.SourceSpec{Name: decl.Name.Text, Base: s.absolute("."), Options: map[string]connectors.Option{}}
-	from, err := decl.From.Resolve(os.LookupEnv)
-	if err != nil {
-		return spec, s.script.Errorf(decl.From.Span, "set it, or write getenv('NAME', 'default')", "%v", err)
+// openToRead compiles the pipeline and opens its destination only to read. It returns false when there
+// is no destination yet.
+func (s *session) openToRead(ctx context.Context) (exists bool, err error) {
+	if err := s.compile(ctx); err != nil {
+		return false, err
 	}
-	spec.From = s.absolute(from)
-	for _, o := range decl.With {
-		option := connectors.Option{Raw: o.Value.Raw, Text: o.Value.Raw}
-		if o.Value.Kind == sql.StringValue {
-			text, err := o.Value.Text.Resolve(os.LookupEnv)
-			if err != nil {
-				return spec, s.script.Errorf(o.Value.Span, "set it, or write getenv('NAME', 'default')", "%v", err)
-			}
-			option = connectors.Option{Raw: duck.Literal(text), Text: text}
-		}
-		name := strings.ToLower(o.Name.Text)
-		if name == "format" {
-			spec.Format = option.Text
-		}
-		spec.Options[name] = option
+	if !s.destinationExists() {
+		return false, nil
 	}
-	return spec, nil
+	return true, s.openDestination(ctx, true)
 }
 
-// optionFaults asks the connector about paths and options, which need no input to be wrong.
-func (s *session) optionFaults(specs map[string]connectors.SourceSpec, plan *planner.Plan) sql.Errors {
-	var out sql.Errors
-	for _, decl := range s.script.Sources {
-		spec, ok := specs[decl.Name.Text]
-		if !ok {
-			continue
-		}
-		for _, c := range decl.Columns {
-			spec.Columns = append(spec.Columns, connectors.SourceColumn{Name: c.Name.Text, Type: c.Type.Text, NotNull: c.NotNull})
-		}
-		if plan != nil {
-			for _, p := range plan.Sources {
-				if p.Name == spec.Name {
-					spec.Columns = sourceColumns(p.Columns)
-				}
-			}
-		}
-		for _, f := range files.Validate(spec) {
-			span := decl.Head
-			for _, o := range decl.With {
-				if strings.EqualFold(o.Name.Text, f.Option) {
-					span = o.Span
-				}
-			}
-			out = append(out, s.script.Errorf(span, f.Hint, "%s", f.Reason))
-		}
+// openDestinationOnly is for commands that need nothing else of the pipeline: they work when its
+// SELECT or its sources do not.
+func (s *session) openDestinationOnly(ctx context.Context) (exists bool, err error) {
+	if s.path == "" {
+		return false, s.faults
 	}
-	return out
+	if !s.destinationExists() {
+		return false, nil
+	}
+	if err := s.openDuck(ctx, nil); err != nil {
+		return false, err
+	}
+	return true, s.openDestination(ctx, true)
 }
 
-func (s *session) inferColumns(ctx context.Context, decl *sql.Source, spec connectors.SourceSpec) ([]planner.Column, error) {
-	if len(files.Validate(spec)) > 0 {
-		return nil, nil // optionFaults reports them
-	}
-	columns, err := files.Columns(ctx, s.duck, spec)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]planner.Column, len(columns))
-	for i, c := range columns {
-		out[i] = planner.Column{Name: c.Name, Type: c.Type, NotNull: c.NotNull}
-	}
-	return out, nil
+func (s *session) destinationExists() bool {
+	_, err := os.Stat(s.path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// recompile plans the text of an earlier version of the same file.
-func (s *session) recompile(specs map[string]connectors.SourceSpec) func(context.Context, string) (*planner.Plan, error) {
-	return func(ctx context.Context, text string) (*planner.Plan, error) {
-		script, err := sql.Parse(s.script.File, text)
-		if err != nil {
-			return nil, err
-		}
-		return planner.Compile(ctx, script, func(ctx context.Context, decl *sql.Source) ([]planner.Column, error) {
-			spec, ok := specs[decl.Name.Text]
-			if !ok {
-				return nil, fmt.Errorf("source %s is gone", decl.Name.Text)
-			}
-			return s.inferColumns(ctx, decl, spec)
-		})
-	}
-}
-
-func sourceColumns(columns []planner.Column) []connectors.SourceColumn {
-	out := make([]connectors.SourceColumn, len(columns))
-	for i, c := range columns {
-		out[i] = connectors.SourceColumn{Name: c.Name, Type: c.Type, NotNull: c.NotNull}
-	}
-	return out
-}
-
-// openDuck starts the sandboxed DuckDB; it may use the given folders and a temporary one.
+// openDuck starts the sandboxed DuckDB. It may use the destination's folder, the given ones and a
+// temporary one.
 func (s *session) openDuck(ctx context.Context, dirs []string) error {
-	temp, err := os.MkdirTemp("", "etl-")
-	if err != nil {
-		return fmt.Errorf("make a folder to spill to: %w", err)
+	var err error
+	if s.temp, err = newTempDir(); err != nil {
+		return err
 	}
-	s.tempDir = temp
-	options := duck.Options{Dirs: append(dirs, temp), TempDir: temp}
-	if p := s.script.Pipeline; p != nil {
-		for _, o := range p.With {
-			switch strings.ToLower(o.Name.Text) {
-			case "memory_limit":
-				options.MemoryLimit, _ = o.Value.Text.Resolve(os.LookupEnv)
-			case "threads":
-				if options.Threads, err = strconv.Atoi(o.Value.Raw); err != nil || options.Threads < 1 {
-					return sql.Errors{s.script.Errorf(o.Span, "", "threads takes a whole number from 1")}
-				}
-			default:
-				return sql.Errors{s.script.Errorf(o.Span, "there are memory_limit and threads", "no pipeline option %s", o.Name.Text)}
-			}
-		}
+	dirs = append(dirs, s.temp.path)
+	if s.path != "" {
+		dirs = append(dirs, filepath.Dir(s.path))
+	}
+	options := duck.Options{Dirs: dirs, TempDir: s.temp.path, Threads: s.threads}
+	if memoryLimit.MatchString(s.memory) { // another one is a fault that compile reports
+		options.MemoryLimit = s.memory
 	}
 	s.duck, err = duck.Open(ctx, options)
 	return err
@@ -287,8 +172,26 @@ func (s *session) close() error {
 	if s.duck != nil {
 		errs = append(errs, s.duck.Close())
 	}
-	if s.tempDir != "" {
-		errs = append(errs, os.RemoveAll(s.tempDir))
+	if s.temp != nil {
+		errs = append(errs, s.temp.remove())
 	}
 	return errors.Join(errs...)
 }
+
+// waiting repeats fn while another program holds the destination, until the time is up.
+func waiting(ctx context.Context, until time.Time, fn func() error) error {
+	for {
+		err := fn()
+		if err == nil || !connectors.Held(err) || !time.Now().Before(until) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(min(100*time.Millisecond, time.Until(until))):
+		}
+	}
+}
+
+// readWait is how long the commands that only look wait for a run to give the destination back.
+const readWait = 5 * time.Second

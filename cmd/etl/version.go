@@ -29,9 +29,11 @@ func version() string {
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the versions of etl and of the DuckDB inside it",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Print the versions of etl and of the DuckDB inside it",
+		Long:    `Print the versions of etl, of the DuckDB inside it and of the Go that built it.`,
+		Example: `  etl version --json`,
+		Args:    takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			eng, err := duck.Open(cmd.Context(), duck.Options{})
 			if err != nil {

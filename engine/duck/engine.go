@@ -169,6 +169,11 @@ func (e *Engine) Arrow(ctx context.Context, query string) (array.RecordReader, e
 // must not be called inside a transaction: the view it reads through lives in the in-memory
 // database, which a transaction with an attached database may not write.
 func (e *Engine) Load(ctx context.Context, table string, rows array.RecordReader) error {
+	return e.LoadAs(ctx, table, rows, func(rows string) string { return "FROM " + rows })
+}
+
+// LoadAs is Load of a query over the stream, which may read it once.
+func (e *Engine) LoadAs(ctx context.Context, table string, rows array.RecordReader, query func(rows string) string) error {
 	if e.tx != nil {
 		return errors.New("duck: Load inside a transaction")
 	}
@@ -186,7 +191,7 @@ func (e *Engine) Load(ctx context.Context, table string, rows array.RecordReader
 		}
 		defer release()
 		exec := c.(driver.ExecerContext)
-		_, err = exec.ExecContext(ctx, "CREATE OR REPLACE TEMP TABLE "+Quote(table)+" AS FROM memory.main."+Quote(view), nil)
+		_, err = exec.ExecContext(ctx, "CREATE OR REPLACE TEMP TABLE "+Quote(table)+" AS "+query("memory.main."+Quote(view)), nil)
 		_, dropErr := exec.ExecContext(context.WithoutCancel(ctx), "DROP VIEW memory.main."+Quote(view), nil)
 		return errors.Join(err, dropErr, rows.Err())
 	}))

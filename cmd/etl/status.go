@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/connectors"
+	"lockstep/engine"
+	"lockstep/sql"
+)
+
+func statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status [PATH]",
+		Short: "Show what pipelines have read, what waits, and what is wrong",
+		Long: `Show what pipelines have read, what waits, and what is wrong.
+
+PATH is a pipeline file, or a folder for all .sql files below it; the default is the
+working directory. Nothing is changed. A destination that a run holds is waited for,
+up to 5 seconds.`,
+		Example: `  etl status
+  etl status daily_sales.sql --json`,
+		Args: takes("[PATH]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				args = []string{"."}
+			}
+			paths, err := pipelineFiles(args)
+			if err != nil {
+				return err
+			}
+			return printStatus(cmd, paths)
+		},
+	}
+}
+
+// The states of a pipeline.
+const (
+	stateOK      = "ok"
+	stateNew     = "never ran"
+	stateBlocked = "blocked" // a run would stop before it reads
+	stateInput   = "input"   // a run would stop at its input
+	stateHeld    = "held"
+	stateFaulty  = "faulty" // the pipeline file is
+	stateUnknown = "unknown"
+)
+
+// status is one pipeline's screen.
+type status struct {
+	Pipeline string         `json:"pipeline"`
+	File     string         `json:"file"`
+	State    string         `json:"state"`
+	Problem  string         `json:"problem,omitempty"`
+	Batch    *int64         `json:"batch,omitempty"`
+	When     *time.Time     `json:"when,omitempty"`
+	Plan     string         `json:"plan,omitempty"`
+	Inputs   []inputStatus  `json:"inputs,omitempty"`
+	Outputs  []outputStatus `json:"outputs,omitempty"`
+	Rejected int64          `json:"rejected"` // by the last batch
+	Segments int            `json:"segments"`
+	Bytes    int64          `json:"state_bytes"`
+}
+
+type inputStatus struct {
+	Source  string `json:"source"`
+	Files   int    `json:"files_read"`
+	Rows    int64  `json:"rows_read"`
+	Waiting *int   `json:"files_waiting"` // null when it could not be told
+}
+
+type outputStatus struct {
+	Table string `json:"table"`
+	Rows  int64  `json:"rows"`
+}
+
+func printStatus(cmd *cobra.Command, paths []string) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	until := time.Now().Add(readWait)
+	screens, code := make([]status, 0, len(paths)), exitOK
+	for i, path := range paths {
+		st := status{File: path, Pipeline: path}
+		err := waiting(ctx, until, func() error {
+			return withFile(path, func(s *session) error { return st.read(ctx, s) })
+		})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			st.failed(err)
+			if code == exitOK {
+				code = codeOf(err)
+			}
+		}
+		screens = append(screens, st)
+		if !asJSON(cmd) {
+			if i > 0 {
+				fmt.Fprintln(out)
+			}
+			st.print(out, time.Now())
+		}
+	}
+	if asJSON(cmd) {
+		printJSON(out, struct {
+			Pipelines []status `json:"pipelines"`
+		}{screens})
+	}
+	if code != exitOK {
+		return &printed{code}
+	}
+	return nil
+}
+
+// read fills the screen. An error says that the status could not be read, not that it is bad.
+func (st *status) read(ctx context.Context, s *session) error {
+	st.Pipeline = s.script.Name
+	exists, err := s.openToRead(ctx)
+	if err != nil {
+		return err
+	}
+	found := engine.Status{Head: connectors.Head{Fresh: true}}
+	if exists {
+		found, err = s.pipeline.Status(ctx)
+	} else {
+		found.Waiting, found.Input, err = s.pipeline.Ask(ctx, nil)
+	}
+	if err != nil {
+		return err
+	}
+	st.State = stateNew
+	var changed *engine.BlockedError
+	if errors.As(found.Blocked, &changed) {
+		st.Problem = fmt.Sprintf("the plan changed after batch %d; etl plan %s shows how", changed.Batch, st.File)
+	} else if problem := errors.Join(found.Blocked, found.Input); problem != nil {
+		st.Problem = s.secrets.text(problem.Error())
+	}
+	st.Segments, st.Bytes = found.Segments, found.Bytes
+	if !found.NeverRan() {
+		st.State = stateOK
+		m := found.Head.Manifest
+		st.Batch, st.When, st.Plan = &m.Batch, &m.BatchTime, m.PlanID
+		for _, c := range m.Sources {
+			st.Rejected += c.Rejected
+		}
+	}
+	switch {
+	case found.Blocked != nil:
+		st.State = stateBlocked
+	case found.Input != nil:
+		st.State = stateInput
+	}
+	st.count(s, found)
+	return nil
+}
+
+// count is what was read and written, from the manifest, and what waits, as far as it could be told.
+func (st *status) count(s *session, found engine.Status) {
+	m := found.Head.Manifest
+	for _, source := range s.pipeline.Plan.Sources {
+		if source.Reads == 0 {
+			continue
+		}
+		in := inputStatus{Source: source.Name, Files: m.Position[source.Name].Splits, Rows: m.Position[source.Name].Rows}
+		if n, ok := found.Waiting[source.Name]; ok {
+			in.Waiting = &n
+		}
+		st.Inputs = append(st.Inputs, in)
+	}
+	for _, sink := range s.pipeline.Plan.Sinks {
+		if c, ok := m.Sinks[sink.Name]; ok {
+			st.Outputs = append(st.Outputs, outputStatus{sink.Name, c.Rows})
+		}
+	}
+}
+
+func (st *status) failed(err error) {
+	st.State, st.Problem = stateUnknown, err.Error()
+	var faults sql.Errors
+	var held *connectors.HeldError
+	switch {
+	case errors.As(err, &faults):
+		st.State, st.Problem = stateFaulty, fmt.Sprintf("%s; etl check %s shows them", plural(int64(len(faults)), "fault"), st.File)
+	case errors.As(err, &held):
+		st.State = stateHeld
+	}
+}
+
+func (st *status) print(w io.Writer, now time.Time) {
+	problem, rest, _ := strings.Cut(st.Problem, "\n")
+	head := st.Pipeline + "  " + st.State
+	switch {
+	case st.State == stateHeld:
+		head = st.Pipeline + "  " + problem
+	case problem != "":
+		head += ": " + problem
+	}
+	if st.Batch != nil {
+		head += fmt.Sprintf(" · batch %s, %s · plan %s", thousands(*st.Batch), ago(now.Sub(*st.When)), short(st.Plan))
+	}
+	fmt.Fprintln(w, head)
+	for _, in := range st.Inputs {
+		waiting := "what waits is not known"
+		if in.Waiting != nil {
+			waiting = thousands(int64(*in.Waiting)) + " waiting"
+		}
+		fmt.Fprintf(w, "input    %s: %s read, %s · %s\n", in.Source, plural(int64(in.Files), "file"), waiting, plural(in.Rows, "row"))
+	}
+	for _, o := range st.Outputs {
+		fmt.Fprintf(w, "output   %s: %s\n", o.Table, plural(o.Rows, "row"))
+	}
+	if st.Batch != nil {
+		fmt.Fprintf(w, "quality  %s rejected (batch %s)\n", thousands(st.Rejected), thousands(*st.Batch))
+		fmt.Fprintf(w, "state    %s in %s\n", size(st.Bytes), plural(int64(st.Segments), "segment"))
+	}
+	for line := range strings.Lines(rest) {
+		fmt.Fprintf(w, "         %s\n", strings.TrimRight(line, "\n"))
+	}
+}
