@@ -12,6 +12,10 @@ import (
 // fanout−1 segments per level.
 const fanout = 8
 
+// spacious is how many rows may lie above the oldest segment, whatever their number, before it is asked
+// whether they outgrow it.
+const spacious = 100_000
+
 // Merge is a compaction to do: segments of one step, oldest first and next to each other, become one.
 type Merge struct {
 	Step   string
@@ -22,7 +26,9 @@ type Merge struct {
 }
 
 // Merges finds what to compact among the live segments. The inputs of a merge are the oldest of their
-// level; older segments always have a level at least as high.
+// level; older segments always have a level at least as high. When the rows above the oldest segment
+// exceed half of its own, all are merged into it: tiers alone would let state that is rewritten again
+// and again take several times the room of its live rows.
 func Merges(live []Segment) []Merge {
 	byStep := map[string][]Segment{}
 	for _, s := range live {
@@ -34,6 +40,10 @@ func Merges(live []Segment) []Merge {
 		slices.SortFunc(segments, func(a, b Segment) int {
 			return cmp.Or(cmp.Compare(a.SeqLo, b.SeqLo), cmp.Compare(a.SeqHi, b.SeqHi))
 		})
+		if outgrown(segments) {
+			out = append(out, Merge{Step: step, Level: segments[0].Level + 1, Inputs: segments, Oldest: true})
+			continue
+		}
 		for from := 0; from < len(segments); {
 			to := from
 			for to < len(segments) && segments[to].Level == segments[from].Level {
@@ -47,6 +57,14 @@ func Merges(live []Segment) []Merge {
 		}
 	}
 	return out
+}
+
+func outgrown(segments []Segment) bool {
+	var above int64
+	for _, s := range segments[1:] {
+		above += s.Rows
+	}
+	return (len(segments) >= fanout || above >= spacious) && above > segments[0].Rows/2
 }
 
 // IsPosition tells the position of a source from the state of a step.
