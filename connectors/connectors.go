@@ -19,14 +19,28 @@ type SourceSpec struct {
 	Base    string // directory of the pipeline file
 	Format  string // parquet, csv, json; "" = by suffix
 	Columns []SourceColumn
-	Options map[string]Option // reader options of WITH
+	Checks  []Check
+	Options map[string]Option // reader options of WITH, max_rejects among them
 }
 
-// SourceColumn is a declared input column.
+// SourceColumn is a declared column: of the input unless Metadata or Computed is set.
 type SourceColumn struct {
 	Name    string
 	Type    string // DuckDB's canonical name of the type
 	NotNull bool
+	// Metadata is what the source knows of a row. Files: filename (the split's id) and file_row_number
+	// (the row's ordinal in its file, from 0).
+	Metadata string
+	// Computed is a SQL expression over the other columns, not over computed ones. It is converted to
+	// Type by a plain CAST. An error of it is no bad row but a DataError that names the column.
+	Computed string
+}
+
+// Check is a condition on a row, over its columns. As in SQL a row passes when it is NULL.
+type Check struct {
+	Name string // "" when the author gave none
+	SQL  string
+	Fail bool // a violation fails the batch, whatever max_rejects says
 }
 
 // Option is a literal of a WITH list. Raw is how it is written in SQL: 'text', 12, true.
@@ -46,7 +60,9 @@ type Range struct {
 	Split string
 	From  int64
 	To    int64
-	Rows  int64 // rows in it; -1 until it is known
+	Rows  int64 // rows in it, accepted or rejected; -1 until it is known
+	// Rejected is how many of Rows are in the Scan's Rejects. Known after Finish.
+	Rejected int64
 	// Next is the split's entry in the position once the range is committed.
 	Next checkpoints.Split
 }
@@ -74,15 +90,25 @@ type Batch struct {
 	Gone  []string
 }
 
-// Scan is the input of one batch from one source: a relation that DuckDB scans itself, or Arrow.
+// Scan is the input of one batch from one source. The rows are had in one of three ways: as Records
+// when that is not nil; else as a fused Relation, or by Copy. They are the accepted rows: those with
+// a bad value, or that break NOT NULL or a check, are in Rejects instead, or are an error.
 type Scan interface {
 	// Relation is a SQL table expression that yields the declared columns, in order, under their
-	// names; "" when the rows come as Records. Fused relations may be scanned inside a larger
-	// query; others must be copied to a table once, before Finish. A copied relation has a last column
-	// _split (VARCHAR) with the id of the split each row is from.
+	// names. When fused it may be scanned inside a larger query, any number of times. Otherwise sql
+	// is "" and the rows must be copied.
 	Relation() (sql string, fused bool)
-	// Records yields the rows as Arrow, once. The caller releases the reader. nil for a Relation.
+	// Copy creates the temp table from the rows, once and before Finish. It has the declared columns
+	// and a last column _split (VARCHAR) with the id of the split each row is from. More bad rows than
+	// max_rejects allows are a DataError that shows the first ones; there is no table then. It must
+	// not be called in a transaction.
+	Copy(ctx context.Context, table string) error
+	// Records yields the rows as Arrow, once. The caller releases the reader.
 	Records() array.RecordReader
+	// Rejects names a temp table of the bad rows: source, split_id, reason and raw are VARCHAR, off (the
+	// row's ordinal in its split, from 0) and line (from 1, NULL where there are none) BIGINT. "" when
+	// there are none. It is known after Copy, or for a fused Relation at once, and goes with Close.
+	Rejects() string
 	// Finish is called after all rows were read, with the name of the temp table they were copied
 	// to ("" when fused). It checks that the input did not change meanwhile and returns the ranges
 	// with their true row counts and identities. Those counts come from the source, not from the

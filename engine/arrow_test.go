@@ -77,6 +77,8 @@ type arrowScan struct {
 
 func (s *arrowScan) Relation() (string, bool)                   { return "", false }
 func (s *arrowScan) Records() array.RecordReader                { return s.rows }
+func (s *arrowScan) Copy(context.Context, string) error         { return nil } // never: there are Records
+func (s *arrowScan) Rejects() string                            { return "" }
 func (s *arrowScan) Close() error                               { return nil }
 func (s *arrowScan) Explain(_ context.Context, err error) error { return err }
 func (s *arrowScan) Finish(context.Context, string) ([]connectors.Range, error) {

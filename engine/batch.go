@@ -91,6 +91,9 @@ func (l *life) change(ctx context.Context, inputs *inputs) (*connectors.Change, 
 		m.Sources[in.plan.Name] = count
 		m.Position[in.plan.Name] = m.Position[in.plan.Name].After(l.position[in.plan.Name], in.moved, in.gone)
 		change.Ranges = append(change.Ranges, in.recorded()...)
+		if count.Rejected > 0 {
+			change.Rejects = append(change.Rejects, connectors.Rejects{Source: in.plan.Name, Table: in.scan.Rejects(), Rows: count.Rejected})
+		}
 	}
 	var err error
 	if change.Segments, err = l.segments(ctx, inputs, m.Seq); err != nil {
@@ -163,8 +166,9 @@ func (l *life) count(ctx context.Context, in *input) (checkpoints.SourceCount, e
 	c := checkpoints.SourceCount{Splits: len(in.ranges)}
 	for _, r := range in.ranges {
 		c.Read += r.Rows
+		c.Rejected += r.Rejected
 	}
-	c.Accepted = c.Read
+	c.Accepted = c.Read - c.Rejected
 	arrived := map[string]int64{}
 	if in.copied != "" {
 		var n int64
@@ -184,8 +188,8 @@ func (l *life) count(ctx context.Context, in *input) (checkpoints.SourceCount, e
 		arrived["step "+step.ID] = n
 	}
 	for where, n := range arrived {
-		if n != c.Read {
-			return c, fmt.Errorf("source %s: %d rows were read, but %d arrived in %s; nothing was committed", in.plan.Name, c.Read, n, where)
+		if n != c.Accepted {
+			return c, fmt.Errorf("source %s: %d rows were read and %d rejected, but %d arrived in %s; nothing was committed", in.plan.Name, c.Read, c.Rejected, n, where)
 		}
 	}
 	return c, nil

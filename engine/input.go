@@ -73,7 +73,7 @@ func (l *life) relation(ctx context.Context, in *input) (string, error) {
 		return relation, nil
 	}
 	in.copied = copied
-	return duck.Quote(copied), l.Duck.Exec(ctx, "CREATE OR REPLACE TEMP TABLE "+duck.Quote(copied)+" AS SELECT * FROM "+relation)
+	return duck.Quote(copied), in.scan.Copy(ctx, copied)
 }
 
 // typedColumns casts to the planned types; where they are those already, DuckDB drops the cast.

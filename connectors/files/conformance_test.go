@@ -36,6 +36,19 @@ func TestCSVIsASource(t *testing.T) {
 	})
 }
 
+func TestJSONIsASource(t *testing.T) {
+	connectorstest.TestSource(t, func(t *testing.T) connectorstest.SourceUnderTest {
+		w := newWorld(t, "in/*.jsonl*", "id BIGINT NOT NULL", "note VARCHAR")
+		w.write("in/a.jsonl", "{\"id\":1,\"note\":\"x\"}\n{\"id\":2}\n")
+		w.write("in/b.jsonl", "\n")
+		w.write("in/c.jsonl.gz", gzipOf("{\"id\":3}\n"))
+		return under(w, 3, connectors.Limit{Bytes: 40}, func() int64 {
+			w.write("in/0.jsonl", "{\"id\":4}\n")
+			return 1
+		}, "in/c.jsonl.gz")
+	})
+}
+
 func under(w *world, rows int64, limit connectors.Limit, grow func() int64, touched string) connectorstest.SourceUnderTest {
 	return connectorstest.SourceUnderTest{
 		Engine: w.eng, Rows: rows, Limit: limit, Grow: grow,

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"lockstep/connectors"
 	"lockstep/engine/duck"
 )
 
@@ -18,11 +17,7 @@ type sheet struct {
 // sheetsOf reads the header of every file and groups the files, in the order of each group's first.
 func (s *Source) sheetsOf(files []file) ([]sheet, error) {
 	if s.settings.text["header"] == "false" {
-		l := layout{names: make([]string, len(s.spec.Columns)), at: make([]int, len(s.spec.Columns))}
-		for i, c := range s.spec.Columns {
-			l.names[i], l.at[i] = c.Name, i
-		}
-		return []sheet{{l, files}}, nil
+		return s.positional(files), nil
 	}
 	var sheets []sheet
 	byHeader := map[string]int{}
@@ -34,7 +29,7 @@ func (s *Source) sheetsOf(files []file) ([]sheet, error) {
 			}
 			return nil, s.dataError(f.path, err.Error(), "")
 		}
-		key := strings.Join(names, "\x00")
+		key := strings.Join(append(names, compression(f.path)), "\x00")
 		if at, ok := byHeader[key]; ok {
 			sheets[at].files = append(sheets[at].files, f)
 			continue
@@ -49,63 +44,64 @@ func (s *Source) sheetsOf(files []file) ([]sheet, error) {
 	return sheets, nil
 }
 
+// positional gives the input columns the places they are declared in.
+func (s *Source) positional(files []file) (sheets []sheet) {
+	l := layout{at: make([]int, len(s.spec.Columns))}
+	for i, c := range s.spec.Columns {
+		if isInput(c) {
+			l.at[i] = len(l.names)
+			l.names = append(l.names, c.Name)
+		}
+	}
+	byKind := map[string]int{}
+	for _, f := range files {
+		at, ok := byKind[compression(f.path)]
+		if !ok {
+			at = len(sheets)
+			byKind[compression(f.path)] = at
+			sheets = append(sheets, sheet{layout: l})
+		}
+		sheets[at].files = append(sheets[at].files, f)
+	}
+	return sheets
+}
+
 // name is what a column of a file is called in our SQL: the names in the file may be anything.
 func (l layout) name(at int) string { return fmt.Sprintf("c%d", at) }
 
-// sheetSQL selects the declared columns and _split.
-func (s *Source) sheetSQL(sh sheet) string {
-	selects := make([]string, 0, len(s.spec.Columns)+1)
+// csvTexts selects the text of each input column and _split.
+func (s *Source) csvTexts(sh sheet, files []file) string {
+	var selects []string
 	for i, c := range s.spec.Columns {
-		selects = append(selects, s.value(sh.name(sh.at[i]), c)+" AS "+duck.Quote(c.Name))
-	}
-	selects = append(selects, s.splitExpr()+" AS _split")
-	return "SELECT " + strings.Join(selects, ", ") + " FROM " + s.readCSV(sh, sh.files, "")
-}
-
-func (s *Source) splitExpr() string {
-	below := utf8.RuneCountInString(s.pattern.abs("x")) // characters up to the first of the id
-	return fmt.Sprintf("substr(filename, %d)", below)
-}
-
-// readCSV is a scan of files under the columns of a layout. Columns that are not declared are text
-// that nobody selects. more are further arguments.
-func (s *Source) readCSV(sh sheet, files []file, more string) string {
-	types := make([]string, len(sh.names))
-	for i := range types {
-		types[i] = "VARCHAR"
-	}
-	for i, c := range s.spec.Columns {
-		if !zoned(c.Type) {
-			types[sh.at[i]] = c.Type
+		if isInput(c) {
+			selects = append(selects, sh.name(sh.at[i])+" AS "+textName(i))
 		}
 	}
-	columns := make([]string, len(types))
-	for i, t := range types {
-		columns[i] = duck.Literal(sh.name(i)) + ": " + duck.Literal(t)
+	selects = append(selects, s.splitOf("filename")+" AS "+splitName)
+	if !s.wantsRows() {
+		return "(SELECT " + strings.Join(selects, ", ") + " FROM " + s.readCSV(sh, files) + ")"
 	}
-	return "read_csv(" + list(files) + ", columns = {" + strings.Join(columns, ", ") + "}, " + s.settings.args() + more + ")"
+	// Rows can be numbered only as they come, so each file is a scan of its own.
+	selects = append(selects, "row_number() OVER () - 1 AS "+rowName)
+	terms := make([]string, len(files))
+	for i, f := range files {
+		terms[i] = "SELECT " + strings.Join(selects, ", ") + " FROM " + s.readCSV(sh, []file{f})
+	}
+	return "(" + strings.Join(terms, " UNION ALL ") + ")"
 }
 
-// offsetAtEnd is a time of day followed by Z, UTC or an offset: without one DuckDB takes the text
-// for UTC, which is a guess.
-const offsetAtEnd = `\d{1,2}:\d{1,2}(:\d{1,2}([.]\d+)?)?\s*(Z|z|UTC|[+-]\d{1,2}(:?\d{2}){0,2})\s*$`
-
-// value decodes a column. Only types that need an offset are not left to the reader.
-func (s *Source) value(name string, c connectors.SourceColumn) string {
-	if !zoned(c.Type) {
-		return name
-	}
-	if format, ok := s.settings.text["timestampformat"]; ok { // has %z, see conflicts
-		return "CAST(strptime(" + name + ", " + duck.Literal(format) + ") AS " + c.Type + ")"
-	}
-	return "CASE WHEN regexp_matches(" + name + ", " + duck.Literal(offsetAtEnd) + ") THEN CAST(" + name + " AS " + c.Type + ")" +
-		" WHEN " + name + " IS NOT NULL THEN error('no offset') END"
+// splitOf is the id of a file, given DuckDB's name of it.
+func (s *Source) splitOf(path string) string {
+	below := utf8.RuneCountInString(s.pattern.abs("x")) // characters up to the first of the id
+	return fmt.Sprintf("substr(%s, %d)", path, below)
 }
 
-// undecoded is true for a text that value cannot decode.
-func (s *Source) undecoded(name string, c connectors.SourceColumn) string {
-	if format, ok := s.settings.text["timestampformat"]; ok {
-		return "(" + name + " IS NOT NULL AND try_strptime(" + name + ", " + duck.Literal(format) + ") IS NULL)"
+// readCSV is a scan of files under the columns of a layout, all of them text: DuckDB's own conversions
+// take too much for a value. All files are compressed in the same way.
+func (s *Source) readCSV(sh sheet, files []file) string {
+	columns := make([]string, len(sh.names))
+	for i := range columns {
+		columns[i] = duck.Literal(sh.name(i)) + ": 'VARCHAR'"
 	}
-	return "(" + name + " IS NOT NULL AND (TRY_CAST(" + name + " AS " + c.Type + ") IS NULL OR NOT regexp_matches(" + name + ", " + duck.Literal(offsetAtEnd) + ")))"
+	return "read_csv(" + list(files) + ", columns = {" + strings.Join(columns, ", ") + "}, " + s.settings.args() + ", compression = '" + compression(files[0].path) + "')"
 }

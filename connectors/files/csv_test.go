@@ -40,19 +40,23 @@ func TestCSVBadRows(t *testing.T) {
 	fails[dataError](w, `in/a.csv:5: column "id": "foo" is not a BIGINT: foo,3
 in/a.csv:6: has 1 column(s) instead of 2: 4
 in/a.csv:7: has 3 column(s) instead of 2: 5,6,7
-in/a.csv:8: is not valid utf-8: 8,?
-in/a.csv:9: a quote is never closed, or text follows a closing quote: 9,"open\n
+in/a.csv:8: is not valid UTF-8: 8,`+"\uFFFD"+`
+in/a.csv:9: has a quote that is never closed: 9,"open
 in/b.csv:2: column "id": "bar" is not a BIGINT: bar,1
 in/b.csv:3: column "id": "`+strings.Repeat("x", 200)+`…" is not a BIGINT: `+strings.Repeat("x", 200)+`…
-  nothing was committed: correct the rows, or declare the columns so that they fit`)
+in/a.csv: 5 of 7 rows are bad; max_rejects allows 0
+in/b.csv: 2 of 2 rows are bad; max_rejects allows 0
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
 }
 
 func TestCSVNotNull(t *testing.T) {
 	w := newWorld(t, "in/*.csv", "id BIGINT NOT NULL", "note VARCHAR")
 	w.write("in/a.csv", "id,note\n1,x\n")
 	w.write("in/b.csv", "note,id\n\n\"two\nlines\",1\nx,\ny,\n")
-	fails[dataError](w, `in/b.csv:5: column "id" is declared NOT NULL, but is NULL in 2 row(s)
-  correct the file, or declare the column without NOT NULL`)
+	fails[dataError](w, `in/b.csv:5: column "id" is NULL, but declared NOT NULL: x,
+in/b.csv:6: column "id" is NULL, but declared NOT NULL: y,
+in/b.csv: 2 of 3 rows are bad; max_rejects allows 0
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
 }
 
 func TestCSVTimeNeedsOffset(t *testing.T) {
@@ -61,11 +65,12 @@ func TestCSVTimeNeedsOffset(t *testing.T) {
 	w.take("2024-05-01 08:00:00 +0000 UTC|1", "2024-05-01 10:00:00 +0000 UTC|2", "NULL|3",
 		"2024-05-01 10:00:00.5 +0000 UTC|4", "2024-05-01 15:30:00 +0000 UTC|5")
 	w.write("in/b.csv", "n,at\n1,2024-05-01 10:00:00Z\n2,2024-05-01 10:00:00\n3,2024-05-01\n4,nonsense\n")
-	const need = ` is not a time with an offset, like "2024-05-31 10:00:00+02", as TIMESTAMP WITH TIME ZONE needs (for times without one declare TIMESTAMP and write "at" AT TIME ZONE '…' in the SELECT)`
-	fails[dataError](w, `in/b.csv:3: column "at": "2024-05-01 10:00:00"`+need+`
-in/b.csv:4: column "at": "2024-05-01"`+need+`
-in/b.csv:5: column "at": "nonsense"`+need+`
-  nothing was committed: correct the rows, or declare the columns so that they fit`)
+	const need = ` is not a time with an offset, like "2024-05-31 10:00:00+02", as TIMESTAMP WITH TIME ZONE needs (for times without one declare TIMESTAMP and write AT TIME ZONE '…' in the SELECT)`
+	fails[dataError](w, `in/b.csv:3: column "at": "2024-05-01 10:00:00"`+need+`: 2,2024-05-01 10:00:00
+in/b.csv:4: column "at": "2024-05-01"`+need+`: 3,2024-05-01
+in/b.csv:5: column "at": "nonsense"`+need+`: 4,nonsense
+in/b.csv: 3 of 4 rows are bad; max_rejects allows 0
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
 }
 
 func TestCSVTimestampFormatWithOffset(t *testing.T) {
@@ -86,8 +91,9 @@ func TestCSVDialect(t *testing.T) {
 	w.write("in/a.csv", "exported today\n# note\nname;day;amount\n'M\xfcller; it''s';01.02.2024;1,50\n# note\n-;02.02.2024;2\n")
 	w.take("Müller; it's|2024-02-01 00:00:00 +0000 UTC|1.5", "NULL|2024-02-02 00:00:00 +0000 UTC|2")
 	w.write("in/b.csv", "exported today\nname;day;amount\n\xfc\xfc\xfc;1.1.2024;1\nx;2024-01-01;1\n")
-	fails[dataError](w, `in/b.csv:4: column "day": "2024-01-01" is not a DATE: x;2024-01-01;1
-  nothing was committed: correct the rows, or declare the columns so that they fit`)
+	fails[dataError](w, `in/b.csv:4: column "day": "2024-01-01" is not a DATE written as dateformat says, '%d.%m.%Y': x;2024-01-01;1
+in/b.csv: 1 of 2 rows are bad; max_rejects allows 0
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
 }
 
 func TestCSVWithoutHeaderIsPositional(t *testing.T) {
@@ -181,6 +187,6 @@ func TestCSVRowsThatDuckDBLoses(t *testing.T) {
 	w.write("in/a.csv", "Report # of May\nid\n1\n2\n")
 	fails[dataError](w, `in/a.csv: line 1, which skip passes over, ends in a comment`)
 	w.write("in/a.csv", "\r\nid\n1\n2\n")
-	fails[dataError](w, `in/a.csv: has 2 rows, but DuckDB's reader found 0; nothing was committed
+	fails[dataError](w, `in/a.csv: has 2 rows, but 0 were read; nothing was committed
   it may mix kinds of line ends or have unusual quotes or comments in its first lines: write it again in a plain form`)
 }

@@ -77,7 +77,7 @@ func (s *Source) damaged(ctx context.Context, f file, err error) error {
 // describe returns the columns of one file.
 func (s *Source) describe(ctx context.Context, f file) ([]connectors.SourceColumn, error) {
 	var out []connectors.SourceColumn
-	err := s.eng.Each(ctx, "SELECT column_name, column_type FROM (DESCRIBE FROM "+s.readParquet([]file{f})+")", nil, func(r *sql.Rows) error {
+	err := s.eng.Each(ctx, "SELECT column_name, column_type FROM (DESCRIBE FROM "+s.readParquet([]file{f}, "")+")", nil, func(r *sql.Rows) error {
 		var c connectors.SourceColumn
 		err := r.Scan(&c.Name, &c.Type)
 		out = append(out, c)
@@ -105,6 +105,7 @@ func (s *Source) schemas(ctx context.Context, files []file) (map[string]string, 
 	return out, nil
 }
 
-func (s *Source) readParquet(files []file) string {
-	return "read_parquet(" + list(files) + ", " + s.settings.args() + ")"
+// readParquet is a scan of files; more are further arguments.
+func (s *Source) readParquet(files []file, more string) string {
+	return "read_parquet(" + list(files) + ", " + s.settings.args() + more + ")"
 }

@@ -131,8 +131,8 @@ func (w *world) read(ranges []connectors.Range) (rows []string, done []connector
 	copied := ""
 	if !fused {
 		copied = "copied"
-		if err := w.eng.Exec(ctx, "CREATE OR REPLACE TEMP TABLE copied AS FROM "+rel); err != nil {
-			return nil, nil, sc.Explain(ctx, err)
+		if err := sc.Copy(ctx, copied); err != nil {
+			return nil, nil, err
 		}
 		rel = "(SELECT * EXCLUDE (_split) FROM copied)"
 	}

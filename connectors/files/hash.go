@@ -43,8 +43,10 @@ const hashBuffer = 1 << 20
 type hashed struct {
 	sum  string
 	size int64
-	rows int64 // of a CSV file
+	rows int64 // of a file of text
 	err  error
+	// uncounted is why the rows could not be counted.
+	uncounted error
 }
 
 // digest hashes and counts what is written to it.
@@ -61,7 +63,7 @@ func (d *digest) Write(b []byte) (int, error) {
 }
 
 // look sees the bytes of a file on their way to the hash, and counts rows.
-type look func(in *bufio.Reader) (rows int64, err error)
+type look func(in *bufio.Reader, how string) (rows int64, err error)
 
 // hashFile reads a file once. see may be nil.
 func hashFile(ctx context.Context, path string, see look) (h hashed) {
@@ -77,9 +79,7 @@ func hashFile(ctx context.Context, path string, see look) (h hashed) {
 	buffer := int(min(info.Size()+1, hashBuffer))
 	d := &digest{ctx: ctx, hash: xxh3.New()}
 	if see != nil {
-		if h.rows, err = see(bufio.NewReaderSize(io.TeeReader(f, d), buffer)); err != nil {
-			return hashed{err: err}
-		}
+		h.rows, h.uncounted = see(bufio.NewReaderSize(io.TeeReader(f, d), buffer), compression(path))
 	}
 	// Without the wrapper the file would copy itself, in smaller pieces.
 	if _, err := io.CopyBuffer(d, struct{ io.Reader }{f}, make([]byte, buffer)); err != nil {

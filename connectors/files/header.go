@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -15,12 +14,12 @@ import (
 // are among them. DuckDB assigns declared columns by position and does not look at the names.
 type layout struct {
 	names []string // all columns of the file, in its order
-	at    []int    // index in names, per declared column
+	at    []int    // index in names, per declared column; of no meaning for those that are not input
 }
 
 // headerOf reads the names in a file's header line.
 func headerOf(path string, s *settings) ([]string, error) {
-	f, err := os.Open(path)
+	f, err := openText(path)
 	if err != nil {
 		return nil, errors.New(reasonOf(err))
 	}
@@ -35,7 +34,10 @@ func readHeader(in io.Reader, s *settings) ([]string, error) {
 		return nil, err
 	}
 	fields, line, err := r.next()
+	var broken *damaged
 	switch {
+	case errors.As(err, &broken):
+		return nil, broken
 	case err == io.EOF:
 		return nil, errors.New("has no header line")
 	case err != nil:
@@ -51,6 +53,9 @@ func readHeader(in io.Reader, s *settings) ([]string, error) {
 func arrange(names []string, columns []connectors.SourceColumn) (layout, *badColumn) {
 	l := layout{names: names, at: make([]int, len(columns))}
 	for i, c := range columns {
+		if !isInput(c) {
+			continue
+		}
 		at, found := find(names, c.Name)
 		if found != 1 {
 			return l, badName(c.Name, names, found, "its header")

@@ -138,8 +138,7 @@ func TestFileWrittenWhileRead(t *testing.T) {
 	w.must(err)
 	defer sc.Close()
 	w.write("in/a.csv", "id\n1\n2\n3\n")
-	rel, _ := sc.Relation()
-	w.must(w.eng.Exec(t.Context(), "CREATE TEMP TABLE copied AS FROM "+rel))
+	w.must(sc.Copy(t.Context(), "copied"))
 	_, err = sc.Finish(t.Context(), "copied")
 	failed[dataError](t, err, want)
 }

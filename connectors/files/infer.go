@@ -45,11 +45,14 @@ func Infer(ctx context.Context, eng *duck.Engine, glob string) (string, error) {
 		return "", &connectors.DataError{Where: glob, Err: errors.New("no file matches"), Hint: "check the pattern; names that start with . or _ or end in .tmp are left out"}
 	}
 	in.files = spread(found)
-	if in.src.settings.format == formatParquet {
+	switch in.src.settings.format {
+	case formatParquet:
 		if _, err = in.src.rowsOf(ctx, in.files[:1]); err == nil {
 			in.columns, err = in.src.describe(ctx, in.files[0])
 		}
-	} else {
+	case formatJSON:
+		err = in.json(ctx)
+	default:
 		err = in.csv(ctx)
 	}
 	if err != nil {
@@ -121,7 +124,7 @@ func (in *inference) dialect(ctx context.Context) (dateFormat, timeFormat string
 	var skip int
 	var header bool
 	err = in.eng.QueryRow(ctx, "SELECT Delimiter, Quote, Escape, Comment, SkipRows, HasHeader, DateFormat::VARCHAR, TimestampFormat::VARCHAR FROM sniff_csv("+
-		literal(first)+", sample_size = "+fmt.Sprint(inferRows)+args+")", nil, &delim, &quote, &escape, &comment, &skip, &header, &date, &timestamp)
+		literal(first)+", compression = '"+compression(first.path)+"', sample_size = "+fmt.Sprint(inferRows)+args+")", nil, &delim, &quote, &escape, &comment, &skip, &header, &date, &timestamp)
 	if err != nil {
 		if ctx.Err() != nil {
 			return "", "", ctx.Err()
@@ -150,7 +153,7 @@ const notDetected = "(empty)" // how sniff_csv writes that a file uses no such c
 
 // readHead returns the beginning of a file, without a character that is cut at its end.
 func readHead(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := openText(path)
 	if err != nil {
 		return "", err
 	}
@@ -177,6 +180,7 @@ func sourceName(glob string) string {
 	for i := len(parts) - 1; i >= 0; i-- {
 		part := parts[i]
 		if i == len(parts)-1 {
+			part = uncompressed(part)
 			part = strings.TrimSuffix(part, filepath.Ext(part))
 		}
 		name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(part), "_"), "_")

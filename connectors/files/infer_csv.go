@@ -51,7 +51,7 @@ func (in *inference) names(ctx context.Context) ([]string, error) {
 	s := in.src
 	if s.settings.text["header"] == "false" {
 		var n int
-		if err := in.eng.QueryRow(ctx, "SELECT len(Columns) FROM sniff_csv("+literal(in.files[0])+", header = false, delim = "+duck.Literal(s.settings.text["delim"])+")", nil, &n); err != nil {
+		if err := in.eng.QueryRow(ctx, "SELECT len(Columns) FROM sniff_csv("+literal(in.files[0])+", compression = '"+compression(in.files[0].path)+"', header = false, delim = "+duck.Literal(s.settings.text["delim"])+")", nil, &n); err != nil {
 			return nil, err
 		}
 		names := make([]string, n)
@@ -111,7 +111,7 @@ func guesses(dateFormat, timeFormat string) []guess {
 		{typ: "DOUBLE", fits: matches(`[-+]?(0|[1-9]\d*)?([.]\d+)?([eE][-+]?\d+)?`) + " AND " + parses("DOUBLE")},
 		{typ: "DATE", fits: matches(isoDay) + " AND " + parses("DATE")},
 		{typ: "TIMESTAMP", fits: matches(isoDay+"[ T]"+timeOfDay) + " AND " + parses("TIMESTAMP")},
-		{typ: "TIMESTAMPTZ", fits: "regexp_matches(v, " + duck.Literal(offsetAtEnd) + ") AND " + parses("TIMESTAMPTZ")},
+		{typ: "TIMESTAMPTZ", fits: zonedFits("v", "TRY_CAST(v AS TIMESTAMPTZ)", dayText+"[ T]"+fmt.Sprintf(clockText, 6)+offsetText)},
 		{typ: "TIME", fits: matches(timeOfDay) + " AND " + parses("TIME")},
 		{typ: "DECIMAL", fits: matches(wholePart + `(,\d{1,6})?`), option: "decimal_separator", value: ",", otherwise: "true"},
 	}
@@ -132,7 +132,7 @@ func guesses(dateFormat, timeFormat string) []guess {
 func (in *inference) types(ctx context.Context, sh sheet, dateFormat, timeFormat string) error {
 	var samples []string
 	for _, f := range sh.files {
-		samples = append(samples, fmt.Sprintf("(FROM %s LIMIT %d)", in.src.readCSV(sh, []file{f}, ""), inferRows))
+		samples = append(samples, fmt.Sprintf("(FROM %s LIMIT %d)", in.src.readCSV(sh, []file{f}), inferRows))
 	}
 	sample := strings.Join(samples, " UNION ALL ")
 	all := guesses(dateFormat, timeFormat)
@@ -149,7 +149,7 @@ func (in *inference) types(ctx context.Context, sh sheet, dateFormat, timeFormat
 		}
 		query := "SELECT " + strings.Join(selects, ", ") + " FROM (SELECT " + sh.name(sh.at[i]) + " AS v FROM (" + sample + "))"
 		if err := in.eng.QueryRow(ctx, query, nil, into...); err != nil {
-			return in.src.explainCSV(ctx, []sheet{sh}, err)
+			return in.src.complain(ctx, sh, err)
 		}
 		c := &in.columns[i]
 		if filled == 0 {
@@ -164,6 +164,13 @@ func (in *inference) types(ctx context.Context, sh sheet, dateFormat, timeFormat
 		}
 	}
 	return nil
+}
+
+// complain says what is wrong with files that cannot be read as text.
+func (s *Source) complain(ctx context.Context, sh sheet, failed error) error {
+	sc := &scan{s: s, files: sh.files, sheets: []sheet{sh}, verdicts: map[string]verdict{}, rejects: rejects{s: s}}
+	err := sc.Copy(ctx, inferTable)
+	return cmp.Or(err, s.eng.Exec(ctx, "DROP TABLE IF EXISTS temp."+inferTable), sc.rejects.drop(ctx), failed)
 }
 
 // choose gives a column its type, unless an option would have to be set that only the author can

@@ -59,6 +59,30 @@ CREATE SOURCE x (
   column2 VARCHAR
 ) FROM 'in/x.tsv' WITH (header = false);
 `},
+		{"packed", "in/x.csv.gz", map[string]string{"in/x.csv.gz": gzipOf("id;day\n1;2024-01-01\n2;2024-01-02\n")}, `CREATE SOURCE x (
+  id BIGINT,
+  day DATE
+) FROM 'in/x.csv.gz' WITH (delim = ';');
+`},
+		{"json", "in/events/*.jsonl*", map[string]string{
+			"in/events/a.jsonl": `{"id":1,"at":"2024-01-01T10:00:00Z","price":1.5,"zip":"01067","tags":["a"],"ok":true,"day":"2024-01-01","mixed":1,"none":null}
+{"id":2,"at":"2024-01-01T10:00:00+02:00","price":2.25,"zip":"1","tags":[],"ok":false,"day":"2024-01-02","mixed":"x","ID":1,"late":1e3}`,
+			"in/events/b.jsonl.gz": gzipOf(`{"id":99999999999999999999}` + "\n"),
+		}, `-- the key "ID" is left out: it is empty or like "id" but for letter case
+-- none is null in all sampled rows
+CREATE SOURCE events (
+  id HUGEINT,
+  "at" TIMESTAMPTZ,
+  price DECIMAL(18,2),
+  zip VARCHAR,
+  tags JSON,
+  ok BOOLEAN,
+  day DATE,
+  mixed JSON,
+  none VARCHAR,
+  late DOUBLE
+) FROM 'in/events/*.jsonl*';
+`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, c.glob)

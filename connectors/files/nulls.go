@@ -9,46 +9,113 @@ import (
 	"lockstep/engine/duck"
 )
 
-// checkNotNull looks for NULLs in columns declared NOT NULL. The consuming query could not tell: it
+// checkParquet looks for rows that break NOT NULL or a check. The consuming query could not tell: it
 // may not read the column at all. Most footers count NULLs, so that columns without any are known to
-// be; the others are looked through, which costs about as much as reading them.
-func (s *Source) checkNotNull(ctx context.Context, parts []part) error {
+// be; what is left is looked through, which costs about as much as reading those columns. Only when
+// there are bad rows the relation gets a filter, and they go to the rejects.
+func (sc *scan) checkParquet(ctx context.Context) error {
+	s := sc.s
+	counts := map[string]int64{}
+	fatal := false
+	for i := range sc.parts {
+		p := &sc.parts[i]
+		tests, err := s.doubtful(ctx, *p)
+		if err != nil {
+			return s.explainParquet(ctx, []part{*p}, err)
+		}
+		if len(tests) == 0 {
+			continue
+		}
+		rows := "(" + s.computed(s.partSQL(*p, true)) + ") WHERE NOT (" + allGood(tests) + ")"
+		found, failed, err := s.countBad(ctx, rows)
+		if err != nil {
+			return s.explainParquet(ctx, []part{*p}, err)
+		}
+		if len(found) == 0 {
+			continue
+		}
+		if p.ownPlace != "" {
+			return s.ownPlace(p.files[0].path, p.ownPlace, "its bad rows have no place")
+		}
+		fatal = fatal || failed
+		p.filter = allGood(tests)
+		for split, n := range found {
+			counts[split] += n
+		}
+		query := "SELECT " + splitName + ", " + rowName + ", NULL, " + firstReason(tests) + ", " + s.rowText() + " FROM " + rows
+		if err := sc.rejects.add(ctx, query); err != nil {
+			return err
+		}
+	}
+	var over []string
+	for i, f := range sc.files {
+		n, rows := counts[f.id], sc.ranges[i].Rows
+		if n == 0 {
+			continue
+		}
+		sc.verdicts[f.id] = verdict{rows: rows, rejected: n}
+		if (fatal || !s.settings.maxRejects.allows(n, rows)) && len(over) < shownRows {
+			over = append(over, fmt.Sprintf("%s: %d of %d rows are bad; max_rejects allows %s", s.shown(f.path), n, rows, s.settings.maxRejects.text))
+		}
+	}
+	if len(over) > 0 {
+		return sc.rejects.tooMany(ctx, over, fatal)
+	}
+	return nil
+}
+
+// countBad counts rows by split, and tells whether one breaks a check ON VIOLATION FAIL.
+func (s *Source) countBad(ctx context.Context, rows string) (counts map[string]int64, failed bool, err error) {
+	counts = map[string]int64{}
+	err = s.eng.Each(ctx, "SELECT "+splitName+", count(*), bool_or("+s.fails()+") FROM "+rows+" GROUP BY ALL", nil, func(r *sql.Rows) error {
+		var split string
+		var n int64
+		var fails bool
+		err := r.Scan(&split, &n, &fails)
+		counts[split] = n
+		failed = failed || fails
+		return err
+	})
+	return counts, failed, err
+}
+
+// rowText is a row of Parquet in DuckDB's way of writing a STRUCT.
+func (s *Source) rowText() string {
+	var fields []string
+	for _, c := range s.spec.Columns {
+		if isInput(c) {
+			fields = append(fields, duck.Literal(c.Name)+": "+duck.Quote(c.Name))
+		}
+	}
+	return "CAST({" + strings.Join(fields, ", ") + "} AS VARCHAR)"
+}
+
+// doubtful are the tests that footers do not answer.
+func (s *Source) doubtful(ctx context.Context, p part) ([]test, error) {
 	var names []string
 	for _, c := range s.spec.Columns {
 		if c.NotNull {
 			names = append(names, c.Name)
 		}
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	for _, p := range parts {
-		doubtful, err := s.mayBeNull(ctx, names, p)
-		if err != nil {
-			return s.explainParquet(ctx, []part{p}, err)
-		}
-		if len(doubtful) == 0 {
-			continue
-		}
-		for _, f := range p.files {
-			one := p
-			one.files = []file{f}
-			for _, c := range doubtful {
-				n, err := s.countNulls(ctx, c, one)
-				if err != nil {
-					return s.explainParquet(ctx, []part{one}, err)
-				}
-				if n > 0 {
-					return s.nulls(f.path, c, n)
-				}
-			}
+	clean := map[string]bool{}
+	if len(names) > 0 {
+		var err error
+		if clean, err = s.withoutNulls(ctx, names, p); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	doubt := *s
+	doubt.spec.Columns = nil
+	for _, c := range s.spec.Columns {
+		c.NotNull = c.NotNull && !clean[strings.ToLower(c.Name)]
+		doubt.spec.Columns = append(doubt.spec.Columns, c)
+	}
+	return doubt.tests(false), nil
 }
 
-// mayBeNull returns those of the columns whose footers count NULLs, or do not count.
-func (s *Source) mayBeNull(ctx context.Context, names []string, p part) (doubtful []string, err error) {
+// withoutNulls tells by their lower-case names the columns whose footers count no NULL.
+func (s *Source) withoutNulls(ctx context.Context, names []string, p part) (map[string]bool, error) {
 	lower := make([]string, len(names))
 	for i, n := range names {
 		lower[i] = duck.Literal(strings.ToLower(n))
@@ -56,27 +123,12 @@ func (s *Source) mayBeNull(ctx context.Context, names []string, p part) (doubtfu
 	clean := map[string]bool{}
 	query := "SELECT lower(path_in_schema), bool_and(coalesce(stats_null_count = 0, false)) FROM parquet_metadata(" + list(p.files) +
 		") WHERE lower(path_in_schema) IN (" + strings.Join(lower, ", ") + ") GROUP BY ALL"
-	err = s.eng.Each(ctx, query, nil, func(r *sql.Rows) error {
+	err := s.eng.Each(ctx, query, nil, func(r *sql.Rows) error {
 		var name string
 		var without bool
 		err := r.Scan(&name, &without)
 		clean[name] = without
 		return err
 	})
-	for _, n := range names {
-		if !clean[strings.ToLower(n)] {
-			doubtful = append(doubtful, n)
-		}
-	}
-	return doubtful, err
-}
-
-func (s *Source) countNulls(ctx context.Context, column string, p part) (n int64, err error) {
-	err = s.eng.QueryRow(ctx, "SELECT count(*) FROM ("+s.partSQL(p)+") WHERE "+duck.Quote(column)+" IS NULL", nil, &n)
-	return n, err
-}
-
-func (s *Source) nulls(where, column string, n int64) error {
-	return s.dataError(where, fmt.Sprintf("column %q is declared NOT NULL, but is NULL in %d row(s)", column, n),
-		"correct the file, or declare the column without NOT NULL")
+	return clean, err
 }

@@ -34,6 +34,7 @@ func (f Fault) Error() string {
 const (
 	formatParquet = "parquet"
 	formatCSV     = "csv"
+	formatJSON    = "json" // one object per line
 )
 
 // settings is a source's WITH list, checked, with a value for everything that decides how bytes
@@ -41,6 +42,8 @@ const (
 type settings struct {
 	format string
 	text   map[string]string // options of the format by name; those not set and without default are absent
+
+	maxRejects allowance
 }
 
 // option is a reader option that may be set. Names and meanings are DuckDB's.
@@ -50,6 +53,7 @@ type option struct {
 	bare  bool   // written into SQL without quotes
 	value string // the default; "" with unset
 	unset bool   // no default: passed only when given
+	ours  bool   // not for DuckDB's reader: all columns are text to it
 }
 
 var csvOptions = []option{
@@ -61,58 +65,70 @@ var csvOptions = []option{
 	{name: "skip", kind: atLeast(0), bare: true, value: "0"},
 	{name: "nullstr", kind: anyText},
 	{name: "allow_quoted_nulls", kind: boolean, bare: true, value: "true"},
-	{name: "dateformat", kind: anyText, unset: true},
-	{name: "timestampformat", kind: anyText, unset: true},
-	{name: "decimal_separator", kind: oneOf(".", ","), value: "."},
-	{name: "thousands", kind: bytesUpTo(1), unset: true},
+	{name: "dateformat", kind: anyText, unset: true, ours: true},
+	{name: "timestampformat", kind: anyText, unset: true, ours: true},
+	{name: "decimal_separator", kind: oneOf(".", ","), value: ".", ours: true},
+	{name: "thousands", kind: bytesUpTo(1), unset: true, ours: true},
 	{name: "encoding", kind: oneOf("utf-8", "latin-1"), value: "utf-8"},
 	{name: "max_line_size", kind: atLeast(1), bare: true, value: "2000000"},
 	{name: "null_padding", kind: boolean, bare: true, value: "false"},
 	{name: "strict_mode", kind: boolean, bare: true, value: "true"},
 }
 
+var jsonOptions = []option{
+	{name: "dateformat", kind: anyText, unset: true, ours: true},
+	{name: "timestampformat", kind: anyText, unset: true, ours: true},
+	{name: "maximum_object_size", kind: atLeast(1), bare: true, value: "16777216"},
+}
+
 var parquetOptions = []option{
 	{name: "binary_as_string", kind: boolean, bare: true, value: "false"},
 }
 
-const (
-	declared  = "the columns are those that the source declares"
-	compacted = "compressed text files are not supported by this version; unpack them first"
+// optionsOf are those of a format; ownOptions are everybody's.
+var (
+	optionsOf  = map[string][]option{formatCSV: csvOptions, formatJSON: jsonOptions, formatParquet: parquetOptions}
+	ownOptions = []string{"format", "files", "max_rejects"}
 )
+
+const declared = "the columns are those that the source declares"
 
 // refused are options of DuckDB's readers that would let input decide what counts as a row, or
 // that have another place in a pipeline file.
 var refused = map[string]string{
-	"ignore_errors":        "a bad row must stop the run or be kept as a reject; it never just disappears",
-	"store_rejects":        "bad rows are reported without it",
-	"rejects_table":        "bad rows are reported without it",
-	"rejects_scan":         "bad rows are reported without it",
-	"rejects_limit":        "bad rows are reported without it",
-	"union_by_name":        "columns are matched by name already, and a declared column must be in every file",
-	"auto_detect":          "detection may decide differently on the next file; etl infer writes down what it finds",
-	"sample_size":          "nothing is detected when a file is read",
-	"files_to_sniff":       "nothing is detected when a file is read",
-	"auto_type_candidates": "nothing is detected when a file is read",
-	"columns":              declared,
-	"column_names":         declared,
-	"column_types":         declared,
-	"names":                declared,
-	"types":                declared,
-	"dtypes":               declared,
-	"schema":               declared,
-	"all_varchar":          "declare the columns as VARCHAR",
-	"normalize_names":      "declare the columns under the names the files have",
-	"force_not_null":       "write coalesce(column, '') in the SELECT",
-	"filename":             "declare a column with METADATA FROM 'filename'",
-	"file_row_number":      "declare a column with METADATA FROM 'file_row_number'",
-	"hive_partitioning":    "columns from folder names are not supported by this version",
-	"hive_types":           "columns from folder names are not supported by this version",
-	"hive_types_autocast":  "columns from folder names are not supported by this version",
-	"compression":          compacted,
-	"new_line":             "each file's line ends are found when it is read",
-	"parallel":             "it changes the speed only; the engine decides",
-	"buffer_size":          "it changes the speed only; the engine decides",
-	"encryption_config":    "encrypted files are not supported by this version",
+	"ignore_errors":               "a bad row must stop the run or be kept as a reject; it never just disappears (see max_rejects)",
+	"store_rejects":               "bad rows are kept as max_rejects says",
+	"rejects_table":               "bad rows are kept as max_rejects says",
+	"rejects_scan":                "bad rows are kept as max_rejects says",
+	"rejects_limit":               "bad rows are kept as max_rejects says",
+	"union_by_name":               "columns are matched by name already, and a declared column must be in every file",
+	"auto_detect":                 "detection may decide differently on the next file; etl infer writes down what it finds",
+	"sample_size":                 "nothing is detected when a file is read",
+	"files_to_sniff":              "nothing is detected when a file is read",
+	"auto_type_candidates":        "nothing is detected when a file is read",
+	"columns":                     declared,
+	"column_names":                declared,
+	"column_types":                declared,
+	"names":                       declared,
+	"types":                       declared,
+	"dtypes":                      declared,
+	"schema":                      declared,
+	"all_varchar":                 "declare the columns as VARCHAR",
+	"normalize_names":             "declare the columns under the names the files have",
+	"force_not_null":              "write coalesce(column, '') in the SELECT",
+	"filename":                    "declare a column with METADATA FROM 'filename'",
+	"file_row_number":             "declare a column with METADATA FROM 'file_row_number'",
+	"hive_partitioning":           "columns from folder names are not supported by this version",
+	"hive_types":                  "columns from folder names are not supported by this version",
+	"hive_types_autocast":         "columns from folder names are not supported by this version",
+	"compression":                 "it is told by the file's suffix, .gz or .zst",
+	"new_line":                    "each file's line ends are found when it is read",
+	"parallel":                    "it changes the speed only; the engine decides",
+	"buffer_size":                 "it changes the speed only; the engine decides",
+	"encryption_config":           "encrypted files are not supported by this version",
+	"records":                     "each line must be an object",
+	"convert_strings_to_integers": "text is decoded as the columns are declared",
+	"maximum_depth":               "nothing is detected when a file is read",
 }
 
 // Validate checks what needs no input: the path, the format and the options. It reports all faults.
@@ -122,17 +138,26 @@ func Validate(spec connectors.SourceSpec) []Fault {
 }
 
 func newSettings(spec connectors.SourceSpec) (settings, []Fault) {
-	s := settings{text: map[string]string{}}
+	s := settings{text: map[string]string{}, maxRejects: allowance{text: "0"}}
 	faults := pathFaults(spec.From)
 	var formatFault *Fault
 	if s.format, formatFault = formatOf(spec); formatFault != nil {
 		return s, append(faults, *formatFault)
 	}
-	options := parquetOptions
-	if s.format == formatCSV {
-		options = csvOptions
+	options := optionsOf[s.format]
+	if s.format != formatParquet {
 		if len(spec.Columns) == 0 {
-			faults = append(faults, Fault{Reason: "a CSV source must declare its columns", Hint: "etl infer '" + spec.From + "' prints the statement"})
+			faults = append(faults, Fault{Reason: "a " + strings.ToUpper(s.format) + " source must declare its columns", Hint: "etl infer '" + spec.From + "' prints the statement"})
+		}
+		for _, c := range spec.Columns {
+			if f := undecodable(c, s.format); f != nil {
+				faults = append(faults, *f)
+			}
+		}
+	}
+	for _, c := range spec.Columns {
+		if c.Metadata != "" && !slices.Contains(metadataNames, c.Metadata) {
+			faults = append(faults, Fault{Reason: fmt.Sprintf("column %s: files have no metadata %q", c.Name, c.Metadata), Hint: "there are " + strings.Join(metadataNames, " and ")})
 		}
 	}
 	for _, o := range options {
@@ -140,7 +165,7 @@ func newSettings(spec connectors.SourceSpec) (settings, []Fault) {
 			s.text[o.name] = o.value
 		}
 	}
-	if strings.HasSuffix(strings.ToLower(spec.From), ".tsv") {
+	if strings.HasSuffix(strings.ToLower(nameOf(spec.From)), ".tsv") {
 		s.text["delim"] = "\t"
 	}
 	for _, name := range slices.Sorted(maps.Keys(spec.Options)) {
@@ -159,6 +184,13 @@ func (s *settings) set(name string, value connectors.Option, options []option) *
 		if strings.ToLower(value.Text) != "append" {
 			return &Fault{name, "only 'append' is supported by this version: new files are new rows, and a file that was read never changes", ""}
 		}
+		return nil
+	case "max_rejects":
+		a, problem := parseAllowance(value.Text)
+		if problem != "" {
+			return &Fault{name, problem, ""}
+		}
+		s.maxRejects = a
 		return nil
 	}
 	i := slices.IndexFunc(options, func(o option) bool { return o.name == name })
@@ -186,7 +218,7 @@ func unknownOption(name, format string, options []option) *Fault {
 	if name == "sep" || name == "delimiter" {
 		return &Fault{name, "is not an option", "write delim"}
 	}
-	names := []string{"format", "files"}
+	names := slices.Clone(ownOptions)
 	for _, o := range options {
 		names = append(names, o.name)
 	}
@@ -200,8 +232,11 @@ func unknownOption(name, format string, options []option) *Fault {
 // conflicts are faults of options and columns that are each fine alone.
 func (s *settings) conflicts(columns []connectors.SourceColumn) []Fault {
 	var faults []Fault
-	if s.format != formatCSV {
-		return nil
+	if s.text["strict_mode"] == "false" && s.maxRejects.text != "0" {
+		faults = append(faults, Fault{"max_rejects", "needs strict_mode: without it the places of bad rows are not known", ""})
+	}
+	if t := s.text["thousands"]; t != "" && t == s.text["decimal_separator"] {
+		faults = append(faults, Fault{"thousands", "is the same as decimal_separator", ""})
 	}
 	for _, name := range []string{"quote", "comment", "thousands"} {
 		if v := s.text[name]; v != "" && v == s.text["delim"] {
@@ -210,7 +245,10 @@ func (s *settings) conflicts(columns []connectors.SourceColumn) []Fault {
 	}
 	format, given := s.text["timestampformat"]
 	for _, c := range columns {
-		if given && zoned(c.Type) && !strings.Contains(format, "%z") {
+		if given && strings.HasPrefix(c.Type, "TIMESTAMP") && !zoned(c.Type) && strings.Contains(format, "%z") {
+			faults = append(faults, Fault{"timestampformat", "has %z, an offset, but column " + c.Name + " is a " + c.Type + ", which does not keep it", "declare the column as TIMESTAMPTZ"})
+		}
+		if given && c.Type == "TIMESTAMP WITH TIME ZONE" && !strings.Contains(format, "%z") {
 			faults = append(faults, Fault{"timestampformat", "has no %z, but column " + c.Name + " is a " + c.Type + ", which needs the offset of its text",
 				"declare the column as TIMESTAMP and write " + c.Name + " AT TIME ZONE 'Europe/Berlin' in the SELECT"})
 		}
@@ -248,23 +286,29 @@ func formatOf(spec connectors.SourceSpec) (string, *Fault) {
 	}
 	if format == "" {
 		about = ""
-		format = strings.TrimPrefix(strings.ToLower(path.Ext(spec.From)), ".")
+		format = strings.TrimPrefix(strings.ToLower(path.Ext(nameOf(spec.From))), ".")
 	}
 	switch format {
-	case formatParquet, formatCSV:
+	case formatParquet:
+		if how := compression(strings.TrimRight(spec.From, ".*")); how != plain {
+			return "", &Fault{"", "a Parquet file is compressed inside, not by " + how, "unpack the files first"}
+		}
+		return format, nil
+	case formatCSV, formatJSON:
 		return format, nil
 	case "tsv":
 		return formatCSV, nil
-	case "json", "jsonl", "ndjson":
-		return "", &Fault{about, "JSON files are not supported by this version", "convert them to CSV or Parquet first"}
-	case "gz", "zst":
-		return "", &Fault{about, compacted, ""}
+	case "jsonl", "ndjson":
+		return formatJSON, nil
 	}
 	if about == "" {
-		return "", &Fault{"", fmt.Sprintf("the format of %q cannot be told from its suffix", spec.From), "add WITH (format = 'csv') or 'parquet'"}
+		return "", &Fault{"", fmt.Sprintf("the format of %q cannot be told from its suffix", spec.From), "add WITH (format = 'csv'), 'json' or 'parquet'"}
 	}
-	return "", &Fault{about, fmt.Sprintf("%q is not a format", format), "there are csv and parquet"}
+	return "", &Fault{about, fmt.Sprintf("%q is not a format", format), "there are csv, json (one object per line) and parquet"}
 }
+
+// nameOf is a pattern without what stands for compressed files as well: *.csv.gz and *.csv* are CSV.
+func nameOf(from string) string { return uncompressed(strings.TrimRight(from, ".*")) }
 
 // args writes the options as named arguments of DuckDB's reader, all of them, so that no default
 // of another DuckDB version changes what is read.
@@ -274,11 +318,11 @@ func (s *settings) args() string {
 	out := []string{"hive_partitioning = false", "union_by_name = false"}
 	if s.format == formatCSV {
 		options = csvOptions
-		out = append(out, "auto_detect = false", "compression = 'none'")
+		out = append(out, "auto_detect = false")
 	}
 	for _, o := range options {
 		text, ok := s.text[o.name]
-		if !ok {
+		if !ok || o.ours {
 			continue
 		}
 		if !o.bare {

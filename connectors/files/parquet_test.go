@@ -86,8 +86,9 @@ func TestParquetNotNull(t *testing.T) {
 	w := newWorld(t, "in/*.parquet", "id BIGINT NOT NULL", "note VARCHAR")
 	w.parquet("in/a.parquet", "SELECT i AS id, 'x' AS note FROM range(10) t(i)")
 	w.parquet("in/b.parquet", "SELECT CASE WHEN i <> 3000 THEN i END AS id, NULL::VARCHAR AS note FROM range(5000) t(i)")
-	fails[dataError](w, `in/b.parquet: column "id" is declared NOT NULL, but is NULL in 1 row(s)
-  correct the file, or declare the column without NOT NULL`)
+	fails[dataError](w, `in/b.parquet row 3001: column "id" is NULL, but declared NOT NULL: {'id': NULL, 'note': NULL}
+in/b.parquet: 1 of 5000 rows are bad; max_rejects allows 0
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
 	// The rows before the NULL can be read; it is found with the range that holds it.
 	for range 2 {
 		_, err := w.batch(connectors.Limit{Rows: 2900})
@@ -96,8 +97,9 @@ func TestParquetNotNull(t *testing.T) {
 	if w.seen["b.parquet"].Next != 2900 {
 		t.Fatalf("%+v", w.seen)
 	}
-	fails[dataError](w, `in/b.parquet: column "id" is declared NOT NULL, but is NULL in 1 row(s)
-  correct the file, or declare the column without NOT NULL`)
+	fails[dataError](w, `in/b.parquet row 3001: column "id" is NULL, but declared NOT NULL: {'id': NULL, 'note': NULL}
+in/b.parquet: 1 of 2100 rows are bad; max_rejects allows 0
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
 }
 
 func TestParquetDamagedFooter(t *testing.T) {

@@ -27,7 +27,11 @@ func (s *Source) Plan(ctx context.Context, seen checkpoints.Splits, limit connec
 	}
 	for _, u := range look.unread {
 		if u.size == 0 {
-			return connectors.Batch{}, s.dataError(u.path, "is empty (0 bytes): it lacks even a header",
+			reason := "is empty (0 bytes): it lacks even a header"
+			if s.settings.format == formatJSON {
+				reason = "is empty (0 bytes)"
+			}
+			return connectors.Batch{}, s.dataError(u.path, reason,
 				"it may be a failed or unfinished upload: write it again or remove it")
 		}
 	}

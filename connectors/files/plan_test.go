@@ -86,6 +86,92 @@ func TestBatchesCoverEveryRowOnce(t *testing.T) {
 	})
 }
 
+// The same for text, plain or compressed, of which some rows are bad: every row is accepted or rejected.
+func TestTextBatchesCoverEveryRowOnce(t *testing.T) {
+	w := newWorld(t, "in/**/*", "file VARCHAR", "n BIGINT", "place BIGINT").with("max_rejects", "100%")
+	w.spec.Columns[2].Metadata = "file_row_number"
+	root, checks := w.dir, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		checks++
+		format := rapid.SampledFrom([]string{formatCSV, formatJSON}).Draw(rt, "format")
+		w.dir = filepath.Join(root, strconv.Itoa(checks))
+		w.spec.Base, w.src, w.seen = w.dir, nil, checkpoints.Splits{}
+		w.with("format", format)
+		w.must(os.MkdirAll(w.path("in"), 0o755))
+		want, got := map[string]int{}, map[string]int{}
+		bad := map[string]bool{}
+		for i := range rapid.IntRange(0, 5).Draw(rt, "files") {
+			id := fmt.Sprintf("%s%d%s", rapid.SampledFrom([]string{"", "a/"}).Draw(rt, "folder"), i, rapid.SampledFrom([]string{".txt", ".gz", ".zst"}).Draw(rt, "kind"))
+			rows := rapid.SampledFrom([]int{0, 1, 3, 100, 3000}).Draw(rt, "rows")
+			text := ""
+			if format == formatCSV {
+				text = "n,file\n"
+			}
+			for n := range rows {
+				value := strconv.Itoa(n)
+				switch rapid.SampledFrom([]int{0, 0, 0, 0, 0, 0, 0, 0, 1, 2}).Draw(rt, "row") {
+				case 1:
+					value = `"x"`
+				case 2:
+					value = `[`
+				}
+				if value[0] == '"' || value[0] == '[' {
+					bad[fmt.Sprintf("%s|%d", id, n)] = true
+				}
+				if format == formatCSV {
+					text += value + "," + id + "\n"
+				} else {
+					text += fmt.Sprintf("{\"n\":%s,\"file\":%q}\n", value, id)
+				}
+			}
+			want[id] = rows
+			switch filepath.Ext(id) {
+			case ".gz":
+				text = gzipOf(text)
+			case ".zst":
+				text = zstdOf(text)
+			}
+			if text == "" {
+				text = "\n"
+			}
+			w.write("in/"+id, text)
+		}
+		limit := connectors.Limit{Bytes: rapid.SampledFrom([]int64{0, 1, 500}).Draw(rt, "limit")}
+		for {
+			b, err := w.plan(limit)
+			w.must(err)
+			if len(b.Ranges) == 0 {
+				break
+			}
+			out, err := w.sift(limit)
+			w.must(err)
+			for _, row := range out.rows {
+				f := strings.Split(row, "|")
+				if f[1] != f[2] || bad[f[0]+"|"+f[2]] {
+					rt.Fatalf("row %s", row)
+				}
+				got[f[0]]++
+			}
+			for _, row := range out.rejects {
+				f := strings.Split(row, "|")
+				if !bad[f[1]+"|"+f[2]] {
+					rt.Fatalf("reject %s", row)
+				}
+				got[f[1]]++
+			}
+		}
+		maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
+		if !maps.Equal(got, want) {
+			rt.Fatalf("read %v of %v", got, want)
+		}
+		for id, s := range w.seen {
+			if s.Rows != int64(want[id]) || s.Next != s.Size {
+				rt.Fatalf("%s: %+v", id, s)
+			}
+		}
+	})
+}
+
 func TestCSVLimits(t *testing.T) {
 	w := newWorld(t, "in/*.csv", "id BIGINT")
 	for i := range 4 {

@@ -25,6 +25,13 @@ type records struct {
 	line    int64 // of the next byte, from 1
 
 	commented bool // the last record ended in a comment
+	quoted    bool // the last field was
+}
+
+// field is one field of a record.
+type field struct {
+	text   string
+	quoted bool
 }
 
 var errTooLong = errors.New("is longer than max_line_size")
@@ -64,9 +71,22 @@ func byteOf(text string) int {
 	return int(text[0])
 }
 
-// next returns the fields of the next record and the line it starts on. Comment lines are passed
+// next is nextFields without what only NULL depends on.
+func (r *records) next() (texts []string, line int64, err error) {
+	fields, line, err := r.nextFields()
+	if err != nil || len(fields) == 0 {
+		return nil, line, err
+	}
+	texts = make([]string, len(fields))
+	for i, f := range fields {
+		texts[i] = f.text
+	}
+	return texts, line, nil
+}
+
+// nextFields returns the fields of the next record and the line it starts on. Comment lines are passed
 // over, empty lines are records without fields. At the end it returns io.EOF.
-func (r *records) next() (fields []string, line int64, err error) {
+func (r *records) nextFields() (fields []field, line int64, err error) {
 	for {
 		line = r.line
 		b, err := r.in.Peek(1)
@@ -82,17 +102,17 @@ func (r *records) next() (fields []string, line int64, err error) {
 	}
 	r.commented = false
 	for size := 0; ; {
-		field, read, last, err := r.field()
+		text, read, last, err := r.field()
 		if err != nil {
 			return nil, line, err
 		}
 		if size += read; size > r.limit {
 			return nil, line, errTooLong
 		}
-		if last && len(fields) == 0 && field == "" && read <= len("\r\n") {
+		if last && len(fields) == 0 && text == "" && read <= len("\r\n") {
 			return nil, line, nil
 		}
-		fields = append(fields, field)
+		fields = append(fields, field{text, r.quoted})
 		if last {
 			return fields, line, nil
 		}
@@ -103,6 +123,7 @@ func (r *records) next() (fields []string, line int64, err error) {
 func (r *records) field() (text string, read int, last bool, err error) {
 	var b bytes.Buffer
 	quoted, closed := false, false
+	defer func() { r.quoted = quoted }()
 	for {
 		c, err := r.in.ReadByte()
 		if err != nil && err != io.EOF {
@@ -148,12 +169,10 @@ func (r *records) field() (text string, read int, last bool, err error) {
 // inQuotes takes a byte of a quoted field and tells whether it closed it.
 func (r *records) inQuotes(b *bytes.Buffer, c byte) (closed bool) {
 	following, _ := r.in.Peek(1)
-	if int(c) == r.escape && len(following) == 1 && (int(following[0]) == r.quote || int(following[0]) == r.escape) {
-		b.WriteByte(following[0])
-		_, _ = r.in.Discard(1)
-		return false
-	}
-	if int(c) == r.quote {
+	if int(c) == r.escape && len(following) == 1 && (r.escape != r.quote || int(following[0]) == r.quote) {
+		c, _ = r.in.ReadByte()
+		following, _ = r.in.Peek(1)
+	} else if int(c) == r.quote {
 		return true
 	}
 	if c == '\n' || c == '\r' && (len(following) == 0 || following[0] != '\n') {

@@ -2,16 +2,13 @@ package files
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/duckdb/duckdb-go/v2"
 
 	"lockstep/connectors"
-	"lockstep/engine/duck"
 )
 
 // scan is one reading of ranges. It implements connectors.Scan.
@@ -23,13 +20,17 @@ type scan struct {
 	sheets []sheet
 	widths map[string]int // columns of CSV files, by id
 	hasher *hasher
+
+	suspects []suspect
+	verdicts map[string]verdict // by id
+	rejects  rejects
 }
 
 // Read checks that the files hold the declared columns, starts hashing those that are read for the
 // first time, and returns the relation. Rows come in the order of the ranges, except that files
 // with other columns than the ones before are read after those.
 func (s *Source) Read(ctx context.Context, ranges []connectors.Range) (connectors.Scan, error) {
-	sc := &scan{s: s, ranges: ranges}
+	sc := &scan{s: s, ranges: ranges, verdicts: map[string]verdict{}, rejects: rejects{s: s}}
 	var unhashed []file
 	for _, r := range ranges {
 		f, err := s.pattern.stat(r.Split)
@@ -40,20 +41,22 @@ func (s *Source) Read(ctx context.Context, ranges []connectors.Range) (connector
 		if err != nil {
 			return nil, err
 		}
-		if hash || s.settings.format == formatCSV {
+		if hash || s.settings.format != formatParquet {
 			unhashed = append(unhashed, *f)
 		}
 		sc.files = append(sc.files, *f)
 	}
 	var err error
-	if s.settings.format == formatParquet {
+	switch s.settings.format {
+	case formatParquet:
 		if sc.parts, err = s.partsOf(ctx, sc.files, ranges); err == nil {
-			err = s.checkNotNull(ctx, sc.parts)
+			err = sc.checkParquet(ctx)
 		}
-	} else {
+	case formatCSV:
 		sc.sheets, err = s.sheetsOf(sc.files)
 	}
 	if err != nil {
+		_ = sc.rejects.drop(ctx) // err is what matters
 		return nil, err
 	}
 	sc.widths = make(map[string]int, len(sc.files))
@@ -85,38 +88,33 @@ func (s *Source) same(r connectors.Range, f *file) (hash bool, err error) {
 }
 
 func (sc *scan) Relation() (string, bool) {
-	var terms []string
-	for _, p := range sc.parts {
-		terms = append(terms, sc.s.partSQL(p))
+	if sc.s.settings.format != formatParquet {
+		return "", false
 	}
-	for _, sh := range sc.sheets {
-		if len(sh.files) > 0 {
-			terms = append(terms, sc.s.sheetSQL(sh))
-		}
-	}
-	fused := sc.s.settings.format == formatParquet
-	if len(terms) == 0 {
-		terms = []string{sc.s.nothing(fused)}
-	}
-	return "(" + strings.Join(terms, " UNION ALL ") + ")", fused
+	return "(" + sc.parquetSQL(false) + ")", true
 }
 
-// nothing is a relation of the declared columns without rows.
-func (s *Source) nothing(fused bool) string {
-	var selects []string
-	for _, c := range s.spec.Columns {
-		selects = append(selects, "CAST(NULL AS "+c.Type+") AS "+duck.Quote(c.Name))
+func (sc *scan) parquetSQL(withSplit bool) string {
+	var terms []string
+	for _, p := range sc.parts {
+		terms = append(terms, sc.s.fusedSQL(p, withSplit))
 	}
-	if !fused {
-		selects = append(selects, "CAST(NULL AS VARCHAR) AS _split")
+	switch {
+	case len(terms) > 0:
+	case withSplit:
+		terms = []string{sc.s.nothing("CAST(NULL AS VARCHAR) AS " + splitName)}
+	default:
+		terms = []string{sc.s.nothing()}
 	}
-	return "SELECT " + strings.Join(selects, ", ") + " WHERE false"
+	return strings.Join(terms, " UNION ALL ")
 }
+
+func (sc *scan) Rejects() string { return sc.rejects.table }
 
 func (sc *scan) Records() array.RecordReader { return nil }
 
 // Finish returns the ranges with row counts (Parquet: from the footers) and hashes.
-func (sc *scan) Finish(ctx context.Context, copied string) ([]connectors.Range, error) {
+func (sc *scan) Finish(ctx context.Context, _ string) ([]connectors.Range, error) {
 	sums, err := sc.hasher.wait(ctx)
 	if err != nil {
 		return nil, err
@@ -128,13 +126,14 @@ func (sc *scan) Finish(ctx context.Context, copied string) ([]connectors.Range, 
 	}
 	out := make([]connectors.Range, len(sc.ranges))
 	copy(out, sc.ranges)
-	if sc.s.settings.format == formatCSV {
-		if err := sc.count(ctx, copied, out, sums); err != nil {
+	if sc.s.settings.format != formatParquet {
+		if err := sc.count(ctx, out, sums); err != nil {
 			return nil, err
 		}
 	}
 	for i := range out {
 		r := &out[i]
+		r.Rejected = sc.verdicts[r.Split].rejected
 		r.Next.ModTime = sc.files[i].mtime
 		if h, ok := sums[r.Split]; ok {
 			content := identityOf(r.Next.Content)
@@ -167,19 +166,15 @@ func (sc *scan) settled(ctx context.Context, f file, r connectors.Range, sums ma
 	return nil
 }
 
-// Explain finds the place in the input that made a statement fail.
+// Explain finds the place in the input that made a statement fail. Copies explain themselves.
 func (sc *scan) Explain(ctx context.Context, err error) error {
-	var d *duckdb.Error
-	if err == nil || ctx.Err() != nil || !errors.As(err, &d) || d.Type == duckdb.ErrorTypeOutOfMemory || d.Type == duckdb.ErrorTypeInterrupt {
+	if err == nil || !blamesInput(ctx, err) || sc.s.settings.format != formatParquet {
 		return err
 	}
-	if sc.s.settings.format == formatParquet {
-		return sc.s.explainParquet(ctx, sc.parts, err)
-	}
-	return sc.s.explainCSV(ctx, sc.sheets, err)
+	return sc.s.explainParquet(ctx, sc.parts, err)
 }
 
 func (sc *scan) Close() error {
 	sc.hasher.stop()
-	return nil
+	return sc.rejects.drop(context.Background())
 }

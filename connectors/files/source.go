@@ -1,5 +1,5 @@
-// Package files reads folders of Parquet and CSV files as a source: each file is a split, new files
-// are new rows, and a file that was read never changes.
+// Package files reads folders of Parquet, CSV and JSON lines as a source: each file is a split, new
+// files are new rows, and a file that was read never changes.
 //
 // A file is identified by its path below the folder part of the glob, its size and the hash of its
 // bytes; its time of change only saves hashing it again. What Plan finds for each path:
@@ -12,9 +12,12 @@
 //	gone                                    normal when read to its end, else an InputError
 //
 // Parquet files are scanned by DuckDB inside the query that consumes them; a large one is read in
-// ranges of rows. CSV files are read whole and copied first, so that every declared column is
-// decoded whatever the query uses. Each file is hashed while it is read, and must look the same
-// before and after; nothing of a file that changed meanwhile is committed.
+// ranges of rows. Text is read whole and copied first, so that every declared column is decoded
+// whatever the query uses: CSV by DuckDB's reader, as text, and JSON by one of our own; either is then
+// decoded by rules under which no value is ever changed (decode.go). A row that cannot be decoded, or
+// breaks NOT NULL or a check, is rejected, if max_rejects allows (copy.go, nulls.go). Each file is
+// hashed and counted while it is read, and must look the same before and after; nothing of a file that
+// changed meanwhile is committed.
 package files
 
 import (
@@ -22,7 +25,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"lockstep/connectors"
 	"lockstep/engine/duck"
@@ -35,6 +40,7 @@ type Source struct {
 	settings settings
 	pattern  pattern
 	footers  map[file]int64 // rows of Parquet files, so that a backlog's footers are read once
+	blocks   *sync.Pool     // buffers of JSON text
 }
 
 // Open checks the source's description. It reads no input. The engine must allow reading Prefix(spec).
@@ -46,7 +52,22 @@ func Open(ctx context.Context, eng *duck.Engine, spec connectors.SourceSpec) (*S
 	if len(spec.Columns) == 0 {
 		return nil, fmt.Errorf("source %s: its columns are not known; take them from Columns", spec.Name)
 	}
-	return s, ctx.Err()
+	return s, s.spell(ctx)
+}
+
+// spell writes the declared types as DuckDB does when it describes a file.
+func (s *Source) spell(ctx context.Context) error {
+	columns := slices.Clone(s.spec.Columns)
+	types := make([]string, len(columns))
+	into := make([]any, len(columns))
+	for i := range columns {
+		types[i], into[i] = "typeof(CAST(NULL AS "+columns[i].Type+"))", &columns[i].Type
+	}
+	if err := s.eng.QueryRow(ctx, "SELECT "+strings.Join(types, ", "), nil, into...); err != nil {
+		return fmt.Errorf("source %s: %w", s.spec.Name, err)
+	}
+	s.spec.Columns = columns
+	return nil
 }
 
 func open(eng *duck.Engine, spec connectors.SourceSpec) (*Source, error) {
@@ -58,7 +79,7 @@ func open(eng *duck.Engine, spec connectors.SourceSpec) (*Source, error) {
 		}
 		return nil, &connectors.DataError{Source: spec.Name, Where: "source " + spec.Name, Err: errors.Join(errs...)}
 	}
-	return &Source{eng: eng, spec: spec, settings: settings, pattern: newPattern(spec), footers: map[file]int64{}}, nil
+	return &Source{eng: eng, spec: spec, settings: settings, pattern: newPattern(spec), footers: map[file]int64{}, blocks: &sync.Pool{}}, nil
 }
 
 // Close may be called twice. Open scans stay usable.

@@ -169,11 +169,22 @@ func (e *Engine) Arrow(ctx context.Context, query string) (array.RecordReader, e
 // must not be called inside a transaction: the view it reads through lives in the in-memory
 // database, which a transaction with an attached database may not write.
 func (e *Engine) Load(ctx context.Context, table string, rows array.RecordReader) error {
-	return e.LoadAs(ctx, table, rows, func(rows string) string { return "FROM " + rows })
+	return e.load(ctx, table, rows, func(view string) string { return "FROM " + view })
 }
 
-// LoadAs is Load of a query over the stream, which may read it once.
+// LoadAs is Load of a query over the stream, which must read it once and whole: it may use any of the
+// columns but must not filter rows, because the driver's scan of a stream ignores the filters that
+// DuckDB hands down to it. It ignores as well which columns are asked for, and gives the first ones
+// under the names of those: so the stream is scanned as one column, and taken apart above.
 func (e *Engine) LoadAs(ctx context.Context, table string, rows array.RecordReader, query func(rows string) string) error {
+	packed := pack(rows)
+	defer packed.Release()
+	return e.load(ctx, table, packed, func(view string) string {
+		return query("(SELECT unnest(" + packedColumn + ") FROM " + view + ")")
+	})
+}
+
+func (e *Engine) load(ctx context.Context, table string, rows array.RecordReader, query func(view string) string) error {
 	if e.tx != nil {
 		return errors.New("duck: Load inside a transaction")
 	}
