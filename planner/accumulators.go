@@ -11,6 +11,7 @@ import (
 // a sum and a count, so two aggregates that need the same sum share it.
 type accumulator struct {
 	name    string // stable: derived from what it accumulates
+	canon   string // that, spelled out
 	typ     string
 	partial string // over the rows of one batch
 	merge   merger
@@ -34,10 +35,10 @@ type foldRules struct {
 // add returns the name of the accumulator, which exists once however many aggregates use it.
 func (f *foldRules) add(kind string, arg *aggArg, typ, partial string, merge merger) string {
 	sum := sha256.Sum256([]byte(kind + " " + arg.canon))
-	name := kind + "_" + hex.EncodeToString(sum[:4])
+	name := kind + "_" + hex.EncodeToString(sum[:8])
 	if !f.have[name] {
 		f.have[name] = true
-		f.accs = append(f.accs, accumulator{name: name, typ: typ, partial: partial, merge: merge})
+		f.accs = append(f.accs, accumulator{name: name, canon: kind + " " + arg.canon, typ: typ, partial: partial, merge: merge})
 	}
 	return name
 }
@@ -117,7 +118,7 @@ func (f *foldRules) rule(a *Agg) finish {
 		}
 		return f.floatMoments(a, arg)
 	}
-	panic("planner: no rule for " + a.Name)
+	panic("planner: no rule for " + a.Name) // check has refused it
 }
 
 func (f *foldRules) arg(a *Agg) *aggArg {
@@ -212,7 +213,9 @@ func (f *foldRules) floatSum(arg *aggArg, typ string, mean bool) finish {
 	x := "CAST(" + arg.sql + " AS DOUBLE)"
 	finite := "isfinite(" + x + ")"
 	var hi, lo string
-	hi = f.add("hi", arg, "DOUBLE", "coalesce("+arg.where("fsum("+x+")", finite)+", 0)", func(old, batch func(string) string) string {
+	// fsum gives NaN where a sum overflows; sum gives the infinity.
+	partial := fmt.Sprintf("CASE WHEN isnan(%[1]s) THEN %[2]s ELSE %[1]s END", arg.where("fsum("+x+")", finite), arg.where("sum("+x+")", finite))
+	hi = f.add("hi", arg, "DOUBLE", "coalesce("+partial+", 0)", func(old, batch func(string) string) string {
 		return fmt.Sprintf("(coalesce(%s, 0) + %s)", old(hi), batch(hi))
 	})
 	lo = f.add("lo", arg, "DOUBLE", "0::DOUBLE", func(old, batch func(string) string) string {
@@ -238,8 +241,9 @@ func (f *foldRules) floatSum(arg *aggArg, typ string, mean bool) finish {
 }
 
 // smallInteger finds an integer of at most 32 bits under the cast to DOUBLE that DuckDB's moments take.
+// Casts in between must keep the value: one to FLOAT or BOOLEAN does not.
 func smallInteger(e *Expr) (*Expr, bool) {
-	for e.Op == opCast {
+	for e.Op == opCast && (e.Type == "DOUBLE" || isInteger(e.Type)) {
 		if isSmallInteger(e.Args[0].Type) {
 			return e.Args[0], true
 		}
@@ -282,8 +286,11 @@ func (f *foldRules) floatMoments(a *Agg, arg *aggArg) finish {
 			old(mean), batch(mean), old(n), batch(n))
 	})
 	m2 = f.add("m2", arg, "DOUBLE", arg.where("var_pop("+arg.sql+")", "")+" * "+arg.where("count("+arg.sql+")", ""), func(old, batch func(string) string) string {
-		return fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN %[2]s WHEN %[2]s IS NULL THEN %[1]s ELSE %[1]s + %[2]s + (%[6]s - %[5]s) * (%[6]s - %[5]s) * %[3]s * %[4]s / (%[3]s + %[4]s) END",
+		both := fmt.Sprintf("%[1]s + %[2]s + (%[6]s - %[5]s) * (%[6]s - %[5]s) * %[3]s * %[4]s / (%[3]s + %[4]s)",
 			old(m2), batch(m2), old(n), batch(n), old(mean), batch(mean))
+		// In one batch DuckDB itself refuses such values.
+		return fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN %[2]s WHEN %[2]s IS NULL THEN %[1]s WHEN isfinite(%[3]s) THEN %[3]s ELSE error('a variance is out of range') END",
+			old(m2), batch(m2), both)
 	})
 	return f.moment(a, n, func(acc func(string) string) string { return acc(m2) })
 }

@@ -4,91 +4,117 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"lockstep/engine/duck"
 )
 
-// refusal is why a piece of SQL has no place in a pipeline: what, where, and what to write instead.
-type refusal struct {
-	pos  int // byte offset in the bound text, -1 unknown
-	msg  string
-	hint string
-}
-
-func (r *refusal) Error() string { return r.msg }
-
-func refuse(pos int, hint, format string, args ...any) *refusal {
-	return &refusal{pos: pos, msg: fmt.Sprintf(format, args...), hint: hint}
-}
-
 // serialize asks DuckDB for the parse tree (json_serialize_sql) or the bound plan
 // (json_serialize_plan) of a SELECT.
-func serialize(ctx context.Context, eng *duck.Engine, function, query string) (object, error) {
+func serialize(ctx context.Context, eng *duck.Engine, function string, q composed) (object, error) {
 	var out string
-	if err := eng.QueryRow(ctx, "SELECT "+function+"("+duck.Literal(query)+")::VARCHAR", nil, &out); err != nil {
+	if err := eng.QueryRow(ctx, "SELECT "+function+"("+duck.Literal(q.text)+")::VARCHAR", nil, &out); err != nil {
 		return nil, fmt.Errorf("DuckDB could not analyse the query: %w", err)
 	}
-	d := json.NewDecoder(strings.NewReader(out))
+	d := json.NewDecoder(strings.NewReader(quoteNonFinite(out)))
 	d.UseNumber()
 	var tree object
 	if err := d.Decode(&tree); err != nil {
 		return nil, fmt.Errorf("DuckDB's analysis of the query could not be read: %w", err)
 	}
-	if flag(tree, "error") {
-		return nil, refusalOf(tree)
+	if isSet(tree, "error") {
+		return nil, refusalOf(tree, q.file)
 	}
 	return tree, nil
 }
 
-// refusalOf turns DuckDB's message into ours: its first sentence, its suggestion as the hint, and
-// no list of every overload.
-func refusalOf(tree object) *refusal {
-	r := &refusal{pos: -1}
-	var pos int
-	if _, err := fmt.Sscan(text(tree, "position"), &pos); err == nil {
-		r.pos = pos
+// quoteNonFinite turns the bare NaN, Infinity and -Infinity that DuckDB writes, and JSON does not
+// know, into strings.
+func quoteNonFinite(doc string) string {
+	if !strings.Contains(doc, "NaN") && !strings.Contains(doc, "Infinity") {
+		return doc
 	}
-	lines := strings.Split(text(tree, "error_message"), "\n")
-	r.msg = lowerFirst(strings.TrimRight(lines[0], "!. "))
-	for _, l := range lines[1:] {
-		l = strings.TrimSpace(l)
-		switch {
-		case strings.HasPrefix(l, "Did you mean"):
-			r.hint = strings.ToLower(l[:1]) + l[1:]
-		case strings.HasPrefix(l, "Candidate bindings:"):
-			r.hint = "there is " + strings.TrimSpace(strings.TrimPrefix(l, "Candidate bindings:"))
+	var b strings.Builder
+	for i := 0; i < len(doc); i++ {
+		switch c := doc[i]; c {
+		case '"':
+			end := i + 1
+			for end < len(doc) && doc[end] != '"' {
+				if doc[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			end = min(end, len(doc)-1)
+			b.WriteString(doc[i : end+1])
+			i = end
+			continue
+		case 'N', 'I', '-':
+			for _, name := range []string{"NaN", "Infinity", "-Infinity"} {
+				if strings.HasPrefix(doc[i:], name) {
+					b.WriteString(`"` + name + `"`)
+					i += len(name)
+					break
+				}
+			}
+		}
+		if i < len(doc) {
+			b.WriteByte(doc[i])
 		}
 	}
-	return r
-}
-
-func lowerFirst(s string) string {
-	if len(s) > 1 && s[1] >= 'a' && s[1] <= 'z' {
-		return strings.ToLower(s[:1]) + s[1:]
-	}
-	return s
+	return b.String()
 }
 
 // binder turns DuckDB's bound plan into the IR.
 type binder struct {
-	sources map[string]string // table name as DuckDB has it → source name
+	sources map[string]bool
+	file    func(int) int
 	ctes    map[int]*Shared
 }
 
 // bind plans a SELECT over the empty source tables.
-func bind(ctx context.Context, eng *duck.Engine, sources map[string]string, query string) (Node, error) {
-	tree, err := serialize(ctx, eng, "json_serialize_plan", query)
+func bind(ctx context.Context, eng *duck.Engine, sources map[string]bool, q composed) (Node, error) {
+	tree, err := serialize(ctx, eng, "json_serialize_plan", q)
 	if err != nil {
 		return nil, err
 	}
 	plans := children(tree, "plans")
 	if len(plans) != 1 {
-		return nil, refuse(-1, "", "expected one SELECT")
+		return nil, refuse(-1, "", notOneSelect)
 	}
-	b := &binder{sources: sources, ctes: map[int]*Shared{}}
-	root, _ := plans[0].(object)
-	return b.node(root)
+	b := &binder{sources: sources, file: q.file, ctes: map[int]*Shared{}}
+	plan, _ := plans[0].(object)
+	root, err := b.node(plan)
+	if err == nil && !wellFormed(root) {
+		err = refuse(-1, "", "a plan of this form has no rule")
+	}
+	return root, err
+}
+
+// wellFormed: every column that is referred to exists and has the type it is said to have. A plan that
+// drops or moves columns in a way this package does not know would fail here, not give a wrong answer.
+func wellFormed(root Node) bool {
+	ok := true
+	walkNodes(root, func(n Node) {
+		var below []string
+		if in := n.inputs(); len(in) > 0 {
+			below = in[0].Types()
+		}
+		eachExpr(n, func(e *Expr) {
+			e.walk(func(x *Expr) {
+				if x.Op == opRef && (x.Ref >= len(below) || below[x.Ref] != x.Type) {
+					ok = false
+				}
+			})
+		})
+		if u, isUnion := n.(*Union); isUnion {
+			for _, in := range u.Ins {
+				ok = ok && slices.Equal(in.Types(), u.Type)
+			}
+		}
+	})
+	return ok
 }
 
 func (b *binder) node(n object) (Node, error) {
@@ -97,7 +123,11 @@ func (b *binder) node(n object) (Node, error) {
 		o, _ := c.(object)
 		in = append(in, o)
 	}
-	switch kind := text(n, "type"); kind {
+	kind := text(n, "type")
+	if need := inputsOf[kind]; len(in) < need {
+		return nil, refuse(-1, "", "%s without its input has no rule", operatorName(kind))
+	}
+	switch kind {
 	case "LOGICAL_GET":
 		return b.scan(n)
 	case "LOGICAL_FILTER":
@@ -112,7 +142,7 @@ func (b *binder) node(n object) (Node, error) {
 	case "LOGICAL_AGGREGATE_AND_GROUP_BY":
 		return b.aggregate(n, in[0])
 	case "LOGICAL_UNION":
-		if !flag(n, "setop_all") {
+		if !isSet(n, "setop_all") {
 			return nil, refuse(-1, "write UNION ALL, and GROUP BY where duplicates must go", "UNION without ALL is not supported by this version")
 		}
 		return b.union(in)
@@ -142,6 +172,12 @@ func (b *binder) node(n object) (Node, error) {
 	}
 }
 
+// inputsOf is how many inputs the known operators need.
+var inputsOf = map[string]int{
+	"LOGICAL_FILTER": 1, "LOGICAL_PROJECTION": 1, "LOGICAL_AGGREGATE_AND_GROUP_BY": 1, "LOGICAL_UNION": 2,
+	"LOGICAL_ORDER_BY": 1, "LOGICAL_MATERIALIZED_CTE": 2,
+}
+
 func operatorName(kind string) string {
 	switch kind {
 	case "LOGICAL_COMPARISON_JOIN", "LOGICAL_ANY_JOIN", "LOGICAL_DELIM_JOIN", "LOGICAL_CROSS_PRODUCT", "LOGICAL_ASOF_JOIN", "LOGICAL_POSITIONAL_JOIN":
@@ -165,7 +201,7 @@ func operatorName(kind string) string {
 func operatorHint(kind string) string {
 	switch kind {
 	case "LOGICAL_DISTINCT":
-		return "SELECT DISTINCT a, b is GROUP BY a, b"
+		return "SELECT DISTINCT a, b is SELECT a, b … GROUP BY a, b"
 	case "LOGICAL_DUMMY_SCAN", "LOGICAL_EXPRESSION_GET", "LOGICAL_COLUMN_DATA_GET":
 		return "read from a CREATE SOURCE; constants can be columns of such a SELECT"
 	}
@@ -177,20 +213,22 @@ func (b *binder) nodeAndExprs(in, n object, key string) (Node, []*Expr, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	exprs, err := bindExprs(n[key])
+	exprs, err := b.exprs(n[key])
 	return below, exprs, err
 }
 
 func (b *binder) scan(n object) (Node, error) {
-	fd := child(n, "function_data")
-	source, ok := b.sources[text(fd, "table")]
-	if !ok || text(n, "name") != "seq_scan" {
+	source := text(child(n, "function_data"), "table")
+	if !b.sources[source] || text(n, "name") != "seq_scan" {
 		return nil, refuse(-1, "declare what is read with CREATE SOURCE", "table function %s is not a source", text(n, "name"))
 	}
 	names, types := children(n, "names"), children(n, "returned_types")
 	s := &Scan{Source: source}
 	for _, c := range children(n, "column_indexes") {
 		ci, _ := c.(object)
+		if kind := text(ci, "index_type"); kind != "FULL_READ" || len(children(ci, "child_indexes")) > 0 {
+			return nil, refuse(-1, "", "reading a part of a column has no rule")
+		}
 		i, ok := integer(ci["index"])
 		if !ok || i >= len(names) {
 			// count(*) reads no column: DuckDB asks for the row id, which nothing refers to.
@@ -200,7 +238,7 @@ func (b *binder) scan(n object) (Node, error) {
 		name, _ := names[i].(string)
 		typ, err := typeName(types[i])
 		if err != nil {
-			return nil, refuse(-1, "cast it in the source", "column %s: %v cannot be kept", name, err)
+			return nil, refuse(-1, "declare it with another type", "column %s of %s has %v, which have no rule", name, source, err)
 		}
 		s.Cols, s.Type = append(s.Cols, name), append(s.Type, typ)
 	}
@@ -212,13 +250,20 @@ func (b *binder) aggregate(n, in object) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sets := children(n, "grouping_sets"); len(sets) > 1 || len(children(n, "grouping_functions")) > 0 {
-		return nil, refuse(-1, "write one sink per grouping", "GROUPING SETS, ROLLUP and CUBE are not supported by this version")
+	const hint, msg = "write one sink per grouping", "GROUPING SETS, ROLLUP and CUBE are not supported by this version"
+	sets := children(n, "grouping_sets")
+	if len(sets) > 1 || len(children(n, "grouping_functions")) > 0 {
+		return nil, refuse(-1, hint, msg)
+	}
+	if len(sets) == 1 {
+		if set, _ := sets[0].([]any); len(set) != len(groups) {
+			return nil, refuse(-1, hint, msg)
+		}
 	}
 	a := &Aggregate{In: below, Groups: groups}
 	for _, x := range children(n, "expressions") {
 		o, _ := x.(object)
-		agg, err := bindAgg(o)
+		agg, err := b.agg(o)
 		if err != nil {
 			return nil, err
 		}

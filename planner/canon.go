@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"lockstep/engine/duck"
 )
 
 // The canonical form names what a thing means in terms of source columns: no aliases, no positions,
@@ -21,9 +23,9 @@ type description struct {
 func describe(n Node) description {
 	switch n := n.(type) {
 	case *Scan:
-		d := description{rows: "source(" + strings.ToLower(n.Source) + ")"}
+		d := description{rows: "source(" + canonName(n.Source) + ")"}
 		for _, c := range n.Cols {
-			d.cols = append(d.cols, strings.ToLower(n.Source+"."+c))
+			d.cols = append(d.cols, canonName(n.Source)+"."+canonName(c))
 		}
 		return d
 	case *Filter:
@@ -68,7 +70,7 @@ func (e *Expr) canon(below []string) string {
 	case opConst:
 		return "[" + strings.TrimSuffix(strings.TrimPrefix(e.Name, "CAST("), " AS "+e.Type+")") + " " + e.Type + "]"
 	case opCast:
-		if in := e.Args[0]; in.Op == opConst && in.Type == "VARCHAR" {
+		if in := e.Args[0]; in.Op == opConst && (in.Type == "VARCHAR" || in.Type == "NULL") {
 			return "[" + in.Name + " " + e.Type + "]"
 		}
 		return "cast(" + arg(0) + " as " + e.Type + ")"
@@ -77,13 +79,49 @@ func (e *Expr) canon(below []string) string {
 	case opCompare:
 		return canonCompare(e.Name, arg(0), arg(1))
 	case opAnd, opOr:
-		parts := canonAll(e.Args, below)
+		parts := canonAll(flattened(e.Op, e.Args), below)
 		slices.Sort(parts)
-		return string(e.Op) + "(" + strings.Join(parts, ", ") + ")"
+		return string(e.Op) + "(" + strings.Join(slices.Compact(parts), ", ") + ")"
 	case opFunc:
 		return e.Name + "(" + strings.Join(canonAll(e.Args, below), ", ") + ")"
+	case opStruct:
+		return e.Type + "(" + strings.Join(canonAll(e.Args, below), ", ") + ")"
 	}
 	return string(e.Op) + "(" + strings.Join(canonAll(e.Args, below), ", ") + ")"
+}
+
+// flattened splits ANDs, or ORs, into their parts.
+func flattened(op Op, exprs []*Expr) []*Expr {
+	var out []*Expr
+	for _, e := range exprs {
+		if e.Op == op {
+			out = append(out, flattened(op, e.Args)...)
+		} else {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// lower folds letter case as DuckDB does for identifiers: ASCII only, so É and é stay two columns.
+func lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
+// canonName writes an identifier so that none can be taken for a piece of the form around it.
+func canonName(s string) string {
+	s = lower(s)
+	for i := 0; i < len(s); i++ {
+		if !isWord(s[i]) {
+			return duck.Quote(s)
+		}
+	}
+	return s
 }
 
 // canonCompare writes a > b as b < a.

@@ -7,19 +7,11 @@ import (
 	"lockstep/sql"
 )
 
-// facet is one nameable part of what a pipeline means, with its text in the author's file.
-type facet struct {
-	class Class
-	name  string // what the author calls it
-	canon string
-	text  string // the author's words
-	pos   int
-}
-
 // Class says what a change costs, as in the compatibility table of docs/protocol.md.
 type Class string
 
 const (
+	None         Class = "none"         // the plans are the same
 	Refinalise   Class = "refinalise"   // every row can be computed again from the kept state
 	Rebuild      Class = "rebuild"      // the kept state is of the old meaning; input must be read again
 	Incompatible Class = "incompatible" // keys, tables or sources are other ones
@@ -48,49 +40,39 @@ func Same(a, b Hash) bool { return a.Input == b.Input && a.State == b.State && a
 
 // Compare explains what changed from one plan to the next.
 func Compare(old, now *Plan) Comparison {
+	if Same(old.Hash, now.Hash) {
+		c := Comparison{Class: None}
+		if old.Hash.Env != now.Hash.Env {
+			c.Class = Environment
+		}
+		c.Why = c.Class.why()
+		return c
+	}
+	changes := append(sinkChanges(old, now), partChanges(old.parts, now.parts)...)
 	c := Comparison{Class: Refinalise}
-	worst := func(class Class) {
-		if class == Incompatible || c.Class == Refinalise {
-			c.Class = class
+	for _, ch := range changes {
+		if ch.class == Incompatible || ch.class == Rebuild && c.Class == Refinalise {
+			c.Class = ch.class
 		}
 	}
-	for _, f := range now.facets {
-		was := find(old.facets, f)
-		if was != nil && was.canon == f.canon {
-			continue
-		}
-		d := Difference{File: now.Script.File, Name: f.name, New: f.text}
-		d.Line, d.Col = place(now.Script, f.pos)
-		if was != nil {
-			d.Old = was.text
-		}
-		c.Differences = append(c.Differences, d)
-		worst(f.class)
-	}
-	for _, f := range old.facets {
-		if find(now.facets, f) != nil {
-			continue
-		}
-		d := Difference{File: now.Script.File, Name: f.name, Old: f.text}
-		d.Line, d.Col = place(now.Script, now.sinkStart())
-		c.Differences = append(c.Differences, d)
-		worst(f.class)
-	}
-	// An output expression can come from accumulators that exist only if the state is the same.
-	if c.Class == Refinalise && old.Hash.State != now.Hash.State {
+	if c.Class == Refinalise && !keptAlready(old, now) {
 		c.Class = Rebuild
 	}
-	if len(c.Differences) == 0 && !Same(old.Hash, now.Hash) {
-		line, col := place(now.Script, now.sinkStart())
-		c.Class = Rebuild
-		c.Differences = []Difference{{File: now.Script.File, Line: line, Col: col, Name: "the shape of the query"}}
+	c.Differences = differences(now.Script, said(changes))
+	if len(c.Differences) == 0 {
+		c.Differences = differences(now.Script, []change{{name: "the shape of the query", pos: now.Script.Sinks[0].Select.Span.Start}})
 	}
 	c.Why = c.Class.why()
+	if len(changes) > 0 && !slices.ContainsFunc(changes, func(ch change) bool { return !ch.sink }) && c.Class != Incompatible {
+		c.Why = "the set of tables changed; the others mean the same"
+	}
 	return c
 }
 
 func (c Class) why() string {
 	switch c {
+	case None:
+		return "the pipeline means the same"
 	case Refinalise:
 		return "output columns changed; the kept state still serves"
 	case Rebuild:
@@ -101,217 +83,142 @@ func (c Class) why() string {
 	return "a key, table, group or source changed"
 }
 
-func find(facets []facet, f facet) *facet {
-	i := slices.IndexFunc(facets, func(x facet) bool { return x.name == f.name && x.class == f.class })
-	if i < 0 {
-		return nil
-	}
-	return &facets[i]
+// change is a difference on its way to be one: pos is in the new file.
+type change struct {
+	class    Class
+	name     string
+	old, now string
+	pos      int
+	sink     bool // a whole sink is new or gone
 }
 
-func (p *Plan) sinkStart() int { return p.Script.Sinks[0].Head.Start }
-
-func place(script *sql.Script, pos int) (line, col int) {
-	if pos < 0 {
-		pos = 0
-	}
-	e := script.Errorf(sql.Span{Start: pos, End: pos}, "", "")
-	return e.Line, e.Col
-}
-
-// facets records the nameable parts of a sink and, with the first sink, of the sources.
-func (p *planning) facets(q composed, s *sql.Sink, sink *Sink, tree object) {
-	if len(p.plan.facets) == 0 {
-		p.sourceFacets()
-	}
-	add := func(class Class, name, canon, text string, pos int) {
-		p.plan.facets = append(p.plan.facets, facet{class: class, name: sink.Name + ": " + name, canon: canon, text: text, pos: pos})
-	}
-	d := describe(sink.root)
-	for _, g := range groupFacets(sink.root) {
-		pos := q.file(g.pos)
-		if pos < 0 {
-			pos = s.Select.Span.Start
-		}
-		add(Incompatible, "group by", g.canon, g.text, pos)
-	}
-	text, pos := s.Select.Text, s.Select.Span.Start
-	if where := child(tree, "where_clause"); where != nil {
-		if at := q.file(firstPosition(where)); at >= 0 {
-			text, pos = snippet(p.script.Text, at), at
+// sinkChanges: a table the old plan has not, or the new one has no more.
+func sinkChanges(old, now *Plan) []change {
+	var out []change
+	for _, s := range now.Sinks {
+		if !hasSink(old, s) {
+			out = append(out, change{class: Rebuild, name: "sink " + s.Name, now: headText(now.Script, s.Decl), pos: s.Decl.Head.Start, sink: true})
 		}
 	}
-	if below, above := filterFacets(sink.root); below+above != "" {
-		add(Rebuild, "filter", below, orNone(below, text), pos)
-		hpos, htext := s.Select.Span.Start, above
-		if having := child(tree, "having"); having != nil {
-			if at := q.file(firstPosition(having)); at >= 0 {
-				hpos, htext = at, snippet(p.script.Text, at)
+	for _, s := range old.Sinks {
+		if !hasSink(now, s) {
+			class := Refinalise
+			if len(out) > 0 && out[0].class != Refinalise { // one went and one came: a renamed table
+				class = Incompatible
 			}
+			out = append(out, change{class: class, name: "sink " + s.Name, old: headText(old.Script, s.Decl), pos: now.Script.Sinks[0].Head.Start, sink: true})
 		}
-		add(Refinalise, "having", above, orNone(above, htext), hpos)
-	} else {
-		add(Rebuild, "filter", "", "", s.Select.Span.Start)
-		add(Refinalise, "having", "", "", s.Select.Span.Start)
 	}
-	items := children(tree, "select_list")
-	for i, col := range sink.Columns {
-		at := -1
-		if len(items) == len(sink.Columns) {
-			at = q.file(firstPosition(items[i]))
-		}
-		text := col.Name
-		if at >= 0 {
-			text = snippet(p.script.Text, at)
+	return out
+}
+
+func hasSink(p *Plan, s Sink) bool {
+	return slices.ContainsFunc(p.Sinks, func(x Sink) bool { return lower(x.Name) == lower(s.Name) })
+}
+
+func headText(script *sql.Script, s *sql.Sink) string {
+	return oneLine(script.Text[s.Head.Start:s.Head.End])
+}
+
+// partChanges pairs what is not the same in both plans: by its name, then by its order.
+func partChanges(old, now []part) []change {
+	key := func(p part) string { return lower(p.of) + "\x00" + lower(p.name) }
+	owners := map[string]int{} // bit 1: in the old plan, bit 2: in the new
+	left := map[string][]part{}
+	for _, p := range old {
+		owners[lower(p.of)] |= 1
+		left[key(p)] = append(left[key(p)], p)
+	}
+	var fresh []part
+	for _, p := range now {
+		owners[lower(p.of)] |= 2
+		same := slices.IndexFunc(left[key(p)], func(o part) bool { return o.canon == p.canon })
+		if same >= 0 {
+			left[key(p)] = slices.Delete(left[key(p)], same, same+1)
 		} else {
-			at = s.Select.Span.Start
-		}
-		add(Refinalise, col.Name, col.Type+" "+d.cols[i], text, at)
-	}
-	key := squeeze(joinNames(columnNames(sink.Columns), sink.key))
-	add(Incompatible, "PRIMARY KEY", sortedList(key), "("+key+")", keySpan(s).Start)
-}
-
-func orNone(canon, text string) string {
-	if canon == "" {
-		return ""
-	}
-	return text
-}
-
-func sortedList(s string) string {
-	parts := strings.Split(s, ", ")
-	slices.Sort(parts)
-	return strings.Join(parts, ", ")
-}
-
-func (p *planning) sourceFacets() {
-	for _, s := range p.plan.Sources {
-		used := map[string]bool{}
-		for _, col := range s.Columns {
-			used[col.Name] = len(s.Decl.Columns) > 0
-		}
-		c := canonSource(s, used)
-		add := func(name, canon, text string, pos int) {
-			p.plan.facets = append(p.plan.facets, facet{class: Incompatible, name: "source " + s.Name + name, canon: canon, text: text, pos: pos})
-		}
-		add("", c.From+c.Watermark, c.From, s.Decl.Head.Start)
-		add(": WITH", strings.Join(c.Options, ", "), strings.Join(c.Options, ", "), s.Decl.Head.Start)
-		for i, col := range s.Decl.Columns {
-			canon := canonColumn(s.Columns[i])
-			add(": column "+col.Name.Text, canon, squeeze(p.script.Text[col.Span.Start:col.Span.End]), col.Span.Start)
+			fresh = append(fresh, p)
 		}
 	}
-}
-
-type groupFacet struct {
-	canon, text string
-	pos         int
-}
-
-// groupFacets describes the groups of the topmost aggregate.
-func groupFacets(root Node) []groupFacet {
-	a := topAggregate(root)
-	if a == nil {
-		return nil
+	var out []change
+	add := func(p part, was, is string) {
+		if owners[lower(p.of)] != 3 && (isSink(p) || p.name != "FROM") {
+			return // that the whole sink or source is new or gone is told once
+		}
+		out = append(out, change{class: p.class, name: p.title(), old: was, now: is, pos: p.pos})
 	}
-	in := describe(a.In)
-	groups := canonAll(a.Groups, in.cols)
-	pos := -1
-	for _, g := range a.Groups {
-		if at := g.position(); at >= 0 && (pos < 0 || at < pos) {
-			pos = at
+	for _, p := range fresh {
+		was := ""
+		if olds := left[key(p)]; len(olds) > 0 {
+			was, left[key(p)] = olds[0].text, olds[1:]
+		}
+		add(p, was, p.text)
+	}
+	for _, p := range old {
+		if olds := left[key(p)]; len(olds) > 0 && olds[0] == p {
+			left[key(p)] = olds[1:]
+			p.pos = ownerPos(now, p.of)
+			add(p, p.text, "")
 		}
 	}
-	return []groupFacet{{canon: strings.Join(groups, ", "), text: strings.Join(groups, ", "), pos: pos}}
+	return out
 }
 
-func topAggregate(n Node) *Aggregate {
-	for {
-		switch x := n.(type) {
-		case *Project:
-			n = x.In
-		case *Filter:
-			n = x.In
-		case *Shared:
-			n = x.In
-		case *Aggregate:
-			return x
-		default:
-			return nil
+func isSink(p part) bool { return strings.HasPrefix(p.of, "sink ") }
+
+// title names a part in a message; an output column is named by itself.
+func (p part) title() string {
+	if isSink(p) && p.alone {
+		return p.name
+	}
+	return p.of + ": " + p.name
+}
+
+// ownerPos is where the sink or source of a part that is gone stands now.
+func ownerPos(parts []part, of string) int {
+	for _, p := range parts {
+		if lower(p.of) == lower(of) && (p.name == "PRIMARY KEY" || p.name == "FROM") {
+			return p.pos
 		}
 	}
+	return 0
 }
 
-// filterFacets gives the conjuncts below and above the topmost aggregate.
-func filterFacets(root Node) (below, above string) {
-	collect := func(n Node) string {
-		var parts []string
-		walkNodes(n, func(n Node) {
-			if f, ok := n.(*Filter); ok {
-				parts = append(parts, canonConjuncts(f.Conjuncts, describe(f.In).cols))
-			}
-		})
-		slices.Sort(parts)
-		return strings.Join(slices.Compact(parts), " and ")
-	}
-	a := topAggregate(root)
-	if a == nil {
-		return collect(root), ""
-	}
-	n := root
-	for n != Node(a) {
-		if f, ok := n.(*Filter); ok {
-			above = canonConjuncts(f.Conjuncts, describe(f.In).cols)
+// said leaves out changes that show only as a consequence of another: their text is the same.
+func said(changes []change) []change {
+	var out []change
+	for _, c := range changes {
+		if c.old != c.now {
+			out = append(out, c)
 		}
-		n = n.inputs()[0]
 	}
-	return collect(a.In), above
+	if len(out) == 0 {
+		return changes
+	}
+	return out
 }
 
-// snippet is the author's text of an expression that starts at an offset: up to a comma, a closing
-// parenthesis or a clause at its own depth.
-func snippet(text string, start int) string {
-	depth, i := 0, start
-scan:
-	for i < len(text) {
-		switch c := text[i]; {
-		case c == '\'' || c == '"':
-			end := strings.IndexByte(text[i+1:], c)
-			if end < 0 {
-				i = len(text)
-				break scan
-			}
-			i += end + 2
-			continue
-		case c == '-' && strings.HasPrefix(text[i:], "--"):
-			if depth == 0 {
-				break scan
-			}
-			end := strings.IndexByte(text[i:], '\n')
-			if end < 0 {
-				i = len(text)
-				break scan
-			}
-			i += end
-			continue
-		case c == '(' || c == '[':
-			depth++
-		case c == ')' || c == ']':
-			if depth == 0 {
-				break scan
-			}
-			depth--
-		case (c == ',' || c == ';') && depth == 0:
-			break scan
-		case depth == 0 && isWord(c) && (i == start || !isWord(text[i-1])):
-			if endsExpression[strings.ToUpper(text[i:wordAt(text, i).End])] {
-				break scan
+// keptAlready: what the new plan keeps, the old one keeps too.
+func keptAlready(old, now *Plan) bool {
+	for _, s := range now.state {
+		i := slices.IndexFunc(old.state, func(o canonicalState) bool { return o.Step == s.Step && o.Rows == s.Rows })
+		if i < 0 {
+			return false
+		}
+		for _, k := range s.Keeps {
+			if !slices.Contains(old.state[i].Keeps, k) {
+				return false
 			}
 		}
-		i++
 	}
-	return strings.Join(strings.Fields(text[start:i]), " ")
+	return true
 }
 
-var endsExpression = words("AS FROM WHERE GROUP HAVING ORDER UNION QUALIFY LIMIT WINDOW SELECT")
+func differences(script *sql.Script, changes []change) []Difference {
+	slices.SortStableFunc(changes, func(a, b change) int { return a.pos - b.pos })
+	var out []Difference
+	for _, c := range changes {
+		e := script.Errorf(sql.Span{Start: c.pos, End: c.pos}, "", "")
+		out = append(out, Difference{File: script.File, Line: e.Line, Col: e.Col, Name: c.name, Old: c.old, New: c.now})
+	}
+	return out
+}

@@ -24,8 +24,8 @@ func (d delta) withWeight() string {
 type compiler struct {
 	plan  *Plan
 	folds map[string]*folded
-	ids   map[string]bool
-	reads map[string]int // source → scans of it
+	ids   map[string]string // fold key → step ID
+	reads map[string]int    // source → scans of it
 }
 
 // InputRelation is the relation the engine provides for a source during a batch, with the source's
@@ -35,38 +35,38 @@ func InputRelation(source string) string { return "_in_" + source }
 func (c *compiler) delta(n Node) delta {
 	switch n := n.(type) {
 	case *Scan:
-		return c.scan(n)
+		c.reads[n.Source]++
+		return delta{sql: "SELECT " + selection(qualified(n.Cols)) + " FROM " + duck.Quote(InputRelation(n.Source)) + " AS _t", types: n.Type}
 	case *Filter:
+		if a, ok := unshared(n.In).(*Aggregate); ok {
+			return c.fold(a).delta(n.Conjuncts)
+		}
 		in := c.delta(n.In)
 		in.sql = "SELECT * FROM (" + in.sql + ") WHERE " + conjunction(n.Conjuncts, cols(""))
 		return in
 	case *Project:
 		in := c.delta(n.In)
-		exprs := aliased(sqlAll(n.Exprs, cols("")))
+		exprs := selection(sqlAll(n.Exprs, cols("")))
 		if in.weighted {
 			exprs = list(exprs, "_w")
 		}
 		return delta{sql: "SELECT " + exprs + " FROM (" + in.sql + ")", types: n.Types(), weighted: in.weighted}
 	case *Aggregate:
-		return c.fold(n).delta()
+		return c.fold(n).delta(nil)
 	case *Union:
 		return c.union(n)
 	case *Shared:
 		return c.delta(n.In) // an equal Aggregate below is compiled once
 	}
-	panic(fmt.Sprintf("planner: no step for %T", n))
+	panic(fmt.Sprintf("planner: no step for %T", n)) // every Node of ir.go is above
 }
 
-func (c *compiler) scan(n *Scan) delta {
-	c.reads[n.Source]++
-	exprs := make([]string, len(n.Cols))
-	for i, name := range n.Cols {
-		exprs[i] = fmt.Sprintf("%s AS c%d", duck.Quote(name), i)
+// unshared looks through the mark of a common table expression.
+func unshared(n Node) Node {
+	if s, ok := n.(*Shared); ok {
+		return s.In
 	}
-	if len(exprs) == 0 {
-		exprs = []string{"true AS _row"}
-	}
-	return delta{sql: "SELECT " + strings.Join(exprs, ", ") + " FROM " + duck.Quote(InputRelation(n.Source)), types: n.Type}
+	return n
 }
 
 func (c *compiler) union(n *Union) delta {

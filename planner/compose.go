@@ -1,15 +1,14 @@
 package planner
 
 import (
-	"errors"
 	"strings"
 
 	"lockstep/engine/duck"
 	"lockstep/sql"
 )
 
-// composed is a sink's SELECT with the views it may read in front of it, and where each part stands
-// in the pipeline file.
+// composed is a SELECT with the views it may read in front of it, and where each part stands in the
+// pipeline file.
 type composed struct {
 	text   string
 	pieces []piece
@@ -17,17 +16,23 @@ type composed struct {
 
 type piece struct{ start, end, file int }
 
-// compose puts the views before the SELECT as common table expressions, so that DuckDB's positions
-// inside them can be found in the file. The line breaks keep a trailing comment from swallowing what
+// macroMargin is white space before a composed text. DuckDB gives what comes from the body of one of
+// its macros (nullif, split_part) a position in that body; behind a margin longer than any body, no
+// such position can be taken for one of ours.
+const macroMargin = 4096
+
+// compose puts views before a SELECT as common table expressions, so that DuckDB's positions inside
+// them can be found in the file. The line breaks keep a trailing comment from swallowing what
 // follows.
-func compose(script *sql.Script, sink *sql.Sink) composed {
+func compose(views []*sql.View, query sql.Expr) composed {
 	var q composed
 	var b strings.Builder
+	b.WriteString(strings.Repeat(" ", macroMargin))
 	add := func(e sql.Expr) {
 		q.pieces = append(q.pieces, piece{start: b.Len(), end: b.Len() + len(e.Text), file: e.Span.Start})
 		b.WriteString(e.Text)
 	}
-	for i, v := range script.Views {
+	for i, v := range views {
 		if i == 0 {
 			b.WriteString("WITH ")
 		} else {
@@ -37,74 +42,49 @@ func compose(script *sql.Script, sink *sql.Sink) composed {
 		add(v.Select)
 		b.WriteString("\n)")
 	}
-	if len(script.Views) > 0 {
+	if len(views) > 0 {
 		b.WriteString(" FROM (")
-		add(sink.Select)
+		add(query)
 		b.WriteString("\n)")
 	} else {
-		add(sink.Select)
+		add(query)
 	}
 	q.text = b.String()
 	return q
 }
 
-// file maps an offset of the composed text to one of the pipeline file, -1 when it is not in it.
+// inMacro is the place of what stands in the body of a DuckDB macro.
+const inMacro = -2
+
+// file maps an offset of the composed text to one of the pipeline file; it is negative when the text
+// there is not the author's. The end of a piece counts: there DuckDB says that something is missing.
 func (q composed) file(pos int) int {
+	if pos < macroMargin && len(q.pieces) > 0 && q.pieces[0].start >= macroMargin {
+		return inMacro
+	}
 	for _, p := range q.pieces {
-		if pos >= p.start && pos < p.end {
+		if pos >= p.start && pos <= p.end {
 			return p.file + pos - p.start
 		}
 	}
 	return -1
 }
 
-// refused records a refusal at its place; another error is returned.
-func (p *planning) refused(q composed, s *sql.Sink, err error) error {
-	var r *refusal
-	if !errors.As(err, &r) {
-		return err
-	}
-	p.faultsOf(q, s, r)
-	return nil
-}
-
-func (p *planning) faultsOf(q composed, s *sql.Sink, r *refusal) {
-	span := s.Head
-	if pos := q.file(r.pos); pos >= 0 {
-		span = wordAt(p.script.Text, pos)
-	}
-	p.fault(span, r.hint, "%s", r.msg)
-}
-
-// faultAt records what DuckDB said about a piece of the file.
-func (p *planning) faultAt(span sql.Span, err error) {
-	var r *refusal
-	if errors.As(err, &r) {
-		p.fault(span, r.hint, "%s", r.msg)
-		return
-	}
-	p.fault(span, "", "%s", firstSentence(err))
-}
-
-// firstSentence is DuckDB's message without its kind, its SQL and its lists.
-func firstSentence(err error) string {
-	msg, _, _ := strings.Cut(err.Error(), "\n")
-	if _, rest, ok := strings.Cut(msg, " Error: "); ok {
-		msg = rest
-	}
-	return lowerFirst(strings.TrimRight(msg, "!. "))
-}
-
 // wordAt is the name, number or sign that starts at an offset.
 func wordAt(text string, pos int) sql.Span {
 	end := pos
-	for end < len(text) && isWord(text[end]) {
-		end++
+	switch {
+	case pos < len(text) && (text[pos] == '\'' || text[pos] == '"'):
+		if n := strings.IndexByte(text[pos+1:], text[pos]); n >= 0 {
+			return sql.Span{Start: pos, End: pos + n + 2}
+		}
+	case pos < len(text) && isWord(text[pos]):
+		for end < len(text) && isWord(text[end]) {
+			end++
+		}
+		return sql.Span{Start: pos, End: end}
 	}
-	if end == pos && pos < len(text) {
-		end++
-	}
-	return sql.Span{Start: pos, End: end}
+	return sql.Span{Start: pos, End: min(pos+1, len(text))}
 }
 
 func isWord(c byte) bool {

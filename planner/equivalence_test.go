@@ -1,20 +1,10 @@
 package planner
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
-
-	"lockstep/engine/duck"
-	"lockstep/sql"
 )
-
-// The tests of this file run a plan's statements batch by batch over a plain table, write the staged
-// rows with plain DELETE and INSERT, and compare with the author's SELECT over all rows so far. The
-// reference never goes through the planner.
 
 const declareT = `
 CREATE SOURCE t (id BIGINT NOT NULL, k INTEGER, a INTEGER, b DECIMAL(12,2), c VARCHAR, d DOUBLE, e BIGINT, ts TIMESTAMP, f BOOLEAN, big HUGEINT, r FLOAT) FROM 't.parquet';
@@ -59,133 +49,35 @@ var equivalenceCases = []struct{ name, key, query string }{
 	{"round makes exact", "k", "SELECT k, avg(a) AS v FROM t GROUP BY k HAVING round(avg(a), 1) > 0"},
 }
 
+// mixed has batches of one row, of a few, empty ones and large ones; whole has all rows in one.
+var (
+	mixed = []int{0, 1, 1, 1, 1, 1, 1, 7, 7, 0, 1, 13, 7, 60, 1, 120, 78}
+	whole = []int{300}
+)
+
 func TestEquivalence(t *testing.T) {
+	eng := openEngine(t, 1)
+	mustExec(t, eng, strings.ReplaceAll(makeT, "ROWS", "300"))
 	for _, tc := range equivalenceCases {
-		for _, split := range []string{"1", "7", "random", "all"} {
-			t.Run(tc.name+"/"+split, func(t *testing.T) {
-				rows := 300
-				if split == "1" {
-					rows = 40
-				}
-				runEquivalence(t, tc.key, tc.query, rows, split)
-			})
-		}
-	}
-}
-
-func runEquivalence(t *testing.T, key, query string, rows int, split string) {
-	t.Helper()
-	ctx := t.Context()
-	plan := mustCompile(t, "ATTACH 'm.duckdb' AS m;"+declareT+"CREATE SINK m.out PRIMARY KEY ("+key+") AS "+query+";")
-	eng, err := duck.Open(ctx, duck.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close()
-	exec := func(stmt string) {
-		t.Helper()
-		if err := eng.Exec(ctx, stmt); err != nil {
-			t.Fatalf("%v\nin %s", err, stmt)
-		}
-	}
-	exec(strings.ReplaceAll(makeT, "ROWS", fmt.Sprint(rows)))
-	exec("CREATE VIEW t AS SELECT * FROM all_t WHERE id <= getvariable('upto')")
-	exec("CREATE TEMP VIEW _in_t AS SELECT * FROM all_t WHERE id > getvariable('from') AND id <= getvariable('upto')")
-	sink := plan.Sinks[0]
-	defs := make([]string, len(sink.Columns))
-	for i, c := range sink.Columns {
-		defs[i] = duck.Quote(c.Name) + " " + c.Type
-	}
-	exec("CREATE TEMP TABLE target (" + strings.Join(defs, ", ") + ")")
-	for _, s := range plan.Steps {
-		exec(s.State.Create())
-	}
-	for from := 0; from < rows; {
-		upto := rows
-		switch split {
-		case "1":
-			upto = from + 1
-		case "7":
-			upto = from + 7
-		case "random":
-			upto = from + rand.IntN(120)
-		}
-		upto = min(upto, rows)
-		exec(fmt.Sprintf("SET VARIABLE \"from\" = %d", from))
-		exec(fmt.Sprintf("SET VARIABLE upto = %d", upto))
-		for _, s := range plan.Steps {
-			for _, stmt := range s.Run {
-				exec(stmt)
+		t.Run(tc.name, func(t *testing.T) {
+			plan := mustCompile(t, "ATTACH 'm.duckdb' AS m;"+declareT+"CREATE SINK m.out PRIMARY KEY ("+tc.key+") AS "+tc.query+";")
+			if !testing.Short() {
+				mustEqual(t, eng, plan, mixed...)
 			}
-		}
-		for _, stmt := range sink.Run {
-			exec(stmt)
-		}
-		if sink.Unique != "" {
-			var n int
-			if err := eng.QueryRow(ctx, sink.Unique, nil, &n); err != nil || n != 0 {
-				t.Fatalf("unique: %d %v", n, err)
-			}
-		}
-		on := []string{"true"}
-		for _, k := range sink.Key {
-			on = append(on, fmt.Sprintf("t.%[1]s IS NOT DISTINCT FROM s.%[1]s", duck.Quote(k)))
-		}
-		exec(fmt.Sprintf("DELETE FROM target t USING %s s WHERE _op <> 'I' AND %s", sink.Staged, strings.Join(on, " AND ")))
-		exec(fmt.Sprintf("INSERT INTO target SELECT * EXCLUDE (_op) FROM %s WHERE _op <> 'D'", sink.Staged))
-		compareWithSelect(t, ctx, eng, sink, query, fmt.Sprintf("rows %d to %d", from, upto))
-		from = upto
+			mustEqual(t, eng, plan, whole...)
+		})
 	}
 }
 
-func compareWithSelect(t *testing.T, ctx context.Context, eng *duck.Engine, sink Sink, query, where string) {
-	t.Helper()
-	on, same := []string{"true"}, []string{"_w._there AND _g._there"}
-	for _, c := range sink.Columns {
-		w, g := "_w."+duck.Quote(c.Name), "_g."+duck.Quote(c.Name)
-		cond := w + " IS NOT DISTINCT FROM " + g
-		if slices.Contains(sink.Key, c.Name) {
-			on = append(on, cond)
-		} else if c.Inexact {
-			cond = fmt.Sprintf("(%s OR abs(%s - %s) <= 1e-9 * greatest(abs(%s), abs(%s)))", cond, w, g, w, g)
-		}
-		same = append(same, "coalesce("+cond+", false)")
+// All cases as the sinks of one pipeline share what steps they can.
+func TestEquivalenceTogether(t *testing.T) {
+	eng := openEngine(t, 1)
+	mustExec(t, eng, strings.ReplaceAll(makeT, "ROWS", "300"))
+	var text strings.Builder
+	text.WriteString("ATTACH 'm.duckdb' AS m;" + declareT)
+	for i, tc := range equivalenceCases {
+		fmt.Fprintf(&text, "CREATE SINK m.out%d PRIMARY KEY (%s) AS %s;\n", i, tc.key, tc.query)
 	}
-	diff := fmt.Sprintf("SELECT coalesce(_w::VARCHAR, '-') || ' got ' || coalesce(_g::VARCHAR, '-') FROM (SELECT *, true AS _there FROM (%s)) _w FULL JOIN (SELECT *, true AS _there FROM target) _g ON %s WHERE NOT coalesce(%s, false)",
-		query, strings.Join(on, " AND "), strings.Join(same, " AND "))
-	rows, err := eng.Query(ctx, diff)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var s string
-		if err := rows.Scan(&s); err != nil {
-			t.Fatal(err)
-		}
-		t.Errorf("after %s: want %s", where, s)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	if t.Failed() {
-		t.FailNow()
-	}
-}
-
-func mustCompile(t *testing.T, text string) *Plan {
-	t.Helper()
-	plan, err := compileText(t.Context(), text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plan
-}
-
-func compileText(ctx context.Context, text string) (*Plan, error) {
-	script, err := sql.Parse("p.sql", text)
-	if err != nil {
-		return nil, err
-	}
-	return Compile(ctx, script, nil)
+	plan := mustCompile(t, text.String())
+	mustEqual(t, eng, plan, 20, 0, 200, 80)
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -32,14 +33,21 @@ func (f *folded) col(i int, acc func(string) string) string {
 	return f.aggs[i-f.groups](acc)
 }
 
-// delta emits +1 for the new row of every changed group and −1 for the old.
-func (f *folded) delta() delta {
+// delta emits +1 for the new row of every changed group and −1 for the old, as far as the conjuncts of
+// a HAVING let them through. Conditions run only for rows that exist, as they would in the SELECT: of a
+// group that is gone, ln(count(*)) would be an error.
+func (f *folded) delta(conjuncts []*Expr) delta {
 	side := func(col columns, weight int, on string) string {
 		exprs := make([]string, len(f.types))
 		for i := range exprs {
 			exprs[i] = col(i)
 		}
-		return fmt.Sprintf("SELECT %s FROM %s WHERE %s", list(aliased(exprs), fmt.Sprintf("%d::BIGINT AS _w", weight)), f.table, on)
+		rows := fmt.Sprintf("SELECT %s, %s AS _on FROM %s", selection(exprs), on, f.table)
+		where := "_on"
+		if len(conjuncts) > 0 {
+			where = fmt.Sprintf("CASE WHEN _on THEN coalesce(%s, false) ELSE false END", conjunction(conjuncts, cols("")))
+		}
+		return fmt.Sprintf("SELECT * EXCLUDE (_on), %d::BIGINT AS _w FROM (%s) WHERE %s", weight, rows, where)
 	}
 	return delta{
 		sql:      side(f.newCols, 1, f.onNew) + " UNION ALL " + side(f.oldCols, -1, f.onOld),
@@ -51,8 +59,7 @@ func (f *folded) delta() delta {
 // fold compiles an Aggregate to the step of the same name. One query reads the batch once, groups it
 // and joins the state, giving the old and new row of every touched group.
 func (c *compiler) fold(a *Aggregate) *folded {
-	described := describe(a)
-	key := strings.Join(described.cols, "; ") + " | " + described.rows
+	_, key := foldKey(a)
 	if f, ok := c.folds[key]; ok {
 		return f
 	}
@@ -73,7 +80,7 @@ func (c *compiler) fold(a *Aggregate) *folded {
 	for i, g := range a.Groups {
 		state.Cols = append(state.Cols, Col{Name: fmt.Sprintf("c%d", i), Type: g.Type})
 	}
-	rows := accumulator{name: "_n", typ: "BIGINT", partial: "count(*)"}
+	rows := accumulator{name: "_n", canon: "rows", typ: "BIGINT", partial: "count(*)"}
 	if in.weighted {
 		rows.partial = "coalesce(sum(_w), 0)::BIGINT"
 		rows.merge = func(old, batch func(string) string) string {
@@ -81,13 +88,16 @@ func (c *compiler) fold(a *Aggregate) *folded {
 			return fmt.Sprintf("CASE WHEN %s < 0 THEN error('a group lost more rows than it had') ELSE %s END", n, n)
 		}
 	}
+	// In the order of their names, the layout does not depend on how the SELECT was written.
+	slices.SortFunc(rules.accs, func(a, b accumulator) int { return strings.Compare(a.name, b.name) })
 	accs := append([]accumulator{rows}, rules.accs...)
 	for _, acc := range accs {
 		state.Cols = append(state.Cols, Col{Name: acc.name, Type: acc.typ})
 	}
 	step := Step{
-		ID:    c.stepID(described.rows, key),
+		ID:    c.ids[key],
 		Kind:  "fold",
+		fold:  a,
 		State: state,
 		Pos:   aggregatePosition(a),
 		Run: []string{
@@ -97,6 +107,7 @@ func (c *compiler) fold(a *Aggregate) *folded {
 		},
 		Changed: fmt.Sprintf("SELECT %s, (CASE WHEN %s THEN 1 ELSE 0 END)::TINYINT AS _op FROM %s WHERE %s OR _had", state.columnList(), f.onNew, f.table, f.onNew),
 	}
+	c.plan.state = append(c.plan.state, canonicalFold(step.ID, a, accs))
 	if scan, ok := a.In.(*Scan); ok {
 		step.Counts = scan.Source
 		step.Counted = fmt.Sprintf(`SELECT coalesce(sum("_n" - coalesce("_old__n", 0)), 0)::BIGINT FROM %s`, f.table)
@@ -147,14 +158,38 @@ func groupKey(e *Expr) string {
 	return s
 }
 
-// stepID names a step by what it groups, so that it is found again after a restart.
-func (c *compiler) stepID(rows, key string) string {
-	id := "fold/" + shortHash(rows)
-	if c.ids[id] {
-		id += "/" + shortHash(key)
+// stepIDs names the steps by what they group, so that a step is found again after a restart and after
+// a change of its aggregates. Steps that group the same rows by the same columns, with other
+// aggregates, are told apart by those too. Nothing here depends on the order of the SELECT's parts.
+func stepIDs(sinks []Sink) map[string]string {
+	keys := map[string]map[string]bool{} // rows → keys
+	for _, s := range sinks {
+		walkNodes(s.root, func(n Node) {
+			if a, ok := n.(*Aggregate); ok {
+				rows, key := foldKey(a)
+				if keys[rows] == nil {
+					keys[rows] = map[string]bool{}
+				}
+				keys[rows][key] = true
+			}
+		})
 	}
-	c.ids[id] = true
-	return id
+	ids := map[string]string{}
+	for rows, same := range keys {
+		for key := range same {
+			ids[key] = "fold/" + shortHash(rows)
+			if len(same) > 1 {
+				ids[key] += "/" + shortHash(key)
+			}
+		}
+	}
+	return ids
+}
+
+// foldKey identifies what a fold keeps: the rows it groups, and with them its aggregates.
+func foldKey(a *Aggregate) (rows, key string) {
+	d := describe(a)
+	return d.rows, strings.Join(d.cols, "; ") + " | " + d.rows
 }
 
 func shortHash(s string) string {

@@ -6,71 +6,79 @@ import (
 	"strings"
 
 	"lockstep/engine/duck"
-	"lockstep/sql"
 )
 
 // gate looks at DuckDB's parse tree of a SELECT before it is bound. The tree has the author's
 // positions for everything, so what has no incremental rule is refused here, all of it in one pass.
 // What passes is still checked after binding: the gate is for good messages, not for safety.
 type gate struct {
-	tables   map[string]bool // lower case: sources, views, common table expressions
-	names    []string        // the same, for suggestions
+	file     func(int) int // position in the bound text → in the pipeline file
+	scope    *scope
+	ctes     []string
+	reads    map[string]bool // relations read, lower case
+	columns  []string        // names that a column reference could mean, for suggestions
+	macros   []word          // calls of what is neither a function nor an aggregate of ours
+	setOp    int             // where the second SELECT of a UNION stands
+	sel, all int             // the SELECT being visited, and how many there were
+	depth    int             // how many SELECTs are around the one being visited
 	refusals []*refusal
-	calls    []call
+	authored
 }
 
-// call is a function call in the author's text; bound aggregates have no position and find it here.
-type call struct {
-	name     string
-	distinct bool
-	filter   bool
-	column   string // the argument when it is a plain column
-	pos      int
-	used     bool
-}
-
-// inspect parses the query and returns its faults and its function calls.
-func inspect(ctx context.Context, eng *duck.Engine, query string, tables []string) (*gate, object, error) {
-	tree, err := serialize(ctx, eng, "json_serialize_sql", query)
+// inspect parses a query and returns what is wrong with it and what its author wrote.
+func inspect(ctx context.Context, eng *duck.Engine, q composed, pipeline string, s *scope) (*gate, error) {
+	tree, err := serialize(ctx, eng, "json_serialize_sql", q)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	statements := children(tree, "statements")
 	if len(statements) != 1 {
-		return nil, nil, refuse(-1, "", "expected one SELECT")
+		return nil, refuse(-1, "", notOneSelect)
 	}
-	g := &gate{tables: map[string]bool{}, names: tables}
-	for _, t := range tables {
-		g.tables[strings.ToLower(t)] = true
-	}
+	g := &gate{file: q.file, scope: s, reads: map[string]bool{}, setOp: -1}
+	g.text = pipeline
 	statement, _ := statements[0].(object)
 	node := child(statement, "node")
-	g.collectCTEs(node)
+	g.collect(node)
 	g.value(node)
 	// The tree's maps have no order.
 	slices.SortStableFunc(g.calls, func(a, b call) int { return a.pos - b.pos })
-	slices.SortStableFunc(g.refusals, func(a, b *refusal) int { return a.pos - b.pos })
-	return g, node, nil
+	slices.SortStableFunc(g.items, func(a, b item) int { return a.start - b.start })
+	slices.SortStableFunc(g.macros, func(a, b word) int { return a.pos - b.pos })
+	slices.SortStableFunc(g.refusals, func(a, b *refusal) int {
+		if a.pos != b.pos {
+			return a.pos - b.pos
+		}
+		return strings.Compare(a.msg, b.msg)
+	})
+	return g, nil
 }
 
 func (g *gate) refuse(pos int, hint, format string, args ...any) {
 	g.refusals = append(g.refusals, refuse(pos, hint, format, args...))
 }
 
-func (g *gate) collectCTEs(v any) {
+// collect gathers the names the query defines: common table expressions and aliases, and the columns
+// of what it reads.
+func (g *gate) collect(v any) {
 	switch v := v.(type) {
 	case object:
 		for _, m := range children(child(v, "cte_map"), "map") {
 			entry, _ := m.(object)
-			g.tables[strings.ToLower(text(entry, "key"))] = true
-			g.names = append(g.names, text(entry, "key"))
+			g.ctes = append(g.ctes, text(entry, "key"))
+		}
+		if alias := text(v, "alias"); alias != "" && text(v, "class") != "" {
+			g.columns = append(g.columns, alias)
+		}
+		if text(v, "type") == "BASE_TABLE" {
+			g.columns = append(g.columns, g.scope.columns[strings.ToLower(text(v, "table_name"))]...)
 		}
 		for _, c := range v {
-			g.collectCTEs(c)
+			g.collect(c)
 		}
 	case []any:
 		for _, c := range v {
-			g.collectCTEs(c)
+			g.collect(c)
 		}
 	}
 }
@@ -79,14 +87,16 @@ func (g *gate) collectCTEs(v any) {
 func (g *gate) value(v any) {
 	switch v := v.(type) {
 	case object:
+		outer, depth := g.sel, g.depth
 		if class := text(v, "class"); class != "" {
 			g.expression(v, class)
-		} else if kind := text(v, "type"); kind != "" {
-			g.clause(v, kind)
+		} else if kind := text(v, "type"); kind != "" && !g.clause(v, kind) {
+			return
 		}
 		for _, c := range v {
 			g.value(c)
 		}
+		g.sel, g.depth = outer, depth
 	case []any:
 		for _, c := range v {
 			g.value(c)
@@ -94,25 +104,55 @@ func (g *gate) value(v any) {
 	}
 }
 
-func at(o object) int {
+func (g *gate) at(o object) int {
 	if pos, ok := integer(o["query_location"]); ok {
-		return pos
+		return g.file(pos)
 	}
 	return -1
 }
 
+// first is the smallest position anywhere below v, -1 when there is none.
+func (g *gate) first(v any) int {
+	best := -1
+	var visit func(any)
+	visit = func(v any) {
+		switch v := v.(type) {
+		case object:
+			if pos := g.at(v); pos >= 0 && (best < 0 || pos < best) {
+				best = pos
+			}
+			for _, c := range v {
+				visit(c)
+			}
+		case []any:
+			for _, c := range v {
+				visit(c)
+			}
+		}
+	}
+	visit(v)
+	return best
+}
+
 func (g *gate) expression(o object, class string) {
-	pos := at(o)
+	pos := g.first(o)
 	switch class {
 	case "FUNCTION":
-		g.function(o, pos)
+		g.function(o, g.at(o))
+	case "COLUMN_REF":
+		g.column(o, pos)
 	case "WINDOW":
-		g.refuse(pos, "a row per key can come from min, max and GROUP BY", "window function %s is not supported by this version", text(o, "function_name"))
+		g.refuse(g.at(o), "a row per key can come from min, max and GROUP BY", "window function %s is not supported by this version", text(o, "function_name"))
 	case "SUBQUERY":
-		g.refuse(pos, "", "a subquery inside an expression is not supported by this version")
+		g.refuse(pos, "compute it in a column of the source, or give the value with SET VARIABLE", "a subquery inside an expression is not supported by this version")
 	case "LAMBDA":
-		g.refuse(pos, "", "lambda functions are not supported")
+		if kind := text(o, "type"); kind != "FUNCTION" {
+			g.refuse(pos, "use list_sum, list_max or list_contains where they fit", "lambda functions are not supported")
+		}
 	case "PARAMETER":
+		if pos < 0 {
+			pos = g.find([]string{"$" + text(o, "identifier"), "?"})
+		}
 		g.refuse(pos, "use SET VARIABLE name = value; and getvariable('name')", "parameters have no value in a pipeline")
 	case "COLLATE":
 		g.refuse(pos, "use lower() or upper() to compare without case", "COLLATE is not supported")
@@ -120,107 +160,171 @@ func (g *gate) expression(o object, class string) {
 		g.refuse(pos, "name the column", "positional references are not supported")
 	case "DEFAULT":
 		g.refuse(pos, "", "DEFAULT has no meaning in a SELECT")
+	case "OPERATOR":
+		switch text(o, "type") {
+		case "GROUPING_FUNCTION":
+			g.refuse(pos, "write one sink per grouping", "grouping() is not supported by this version")
+		case "OPERATOR_TRY":
+			g.refuse(pos, "use TRY_CAST for casts, and CASE WHEN for the rest", "TRY() is not supported")
+		}
+	}
+}
+
+func (g *gate) column(o object, pos int) {
+	parts := children(o, "column_names")
+	name, _ := parts[len(parts)-1].(string)
+	lower := strings.ToLower(name)
+	if slices.ContainsFunc(g.columns, func(c string) bool { return strings.EqualFold(c, name) }) {
+		return
+	}
+	switch {
+	case lower == "rowid":
+		g.refuse(pos, "use a column of the input", "rowid is not a column: the rows of an input have no number")
+	case len(parts) == 1 && impure[lower] != "": // current_date stands without brackets
+		g.refusals = append(g.refusals, refuseFunction(pos, lower))
 	}
 }
 
 func (g *gate) function(o object, pos int) {
 	name := strings.ToLower(text(o, "function_name"))
-	c := call{name: name, distinct: flag(o, "distinct"), filter: child(o, "filter") != nil, pos: pos}
-	if args := children(o, "children"); len(args) == 1 {
-		arg, _ := args[0].(object)
-		if parts := children(arg, "column_names"); len(parts) > 0 {
-			c.column, _ = parts[len(parts)-1].(string)
-		}
+	args := children(o, "children")
+	if !aggregate(name) && !scalarFunctions[name] && !isSet(o, "is_operator") {
+		g.macros = append(g.macros, word{name, pos})
 	}
-	g.calls = append(g.calls, c)
-	if _, ok := impure[name]; ok {
+	if aggregate(name) || isSet(o, "distinct") || child(o, "filter") != nil {
+		g.calls = append(g.calls, g.callOf(o, name, args, pos))
+	}
+	switch {
+	case name == "getvariable":
+		g.variable(args, pos)
+		return
+	case name == "unnest" || name == "unlist" || name == "generate_subscripts" || name == "regexp_split_to_table":
+		g.refuse(pos, "", "%s in a SELECT list is not supported by this version", name)
+		return
+	case impure[name] != "" && !(name == "age" && len(args) == 2): // age(a, b) reads no clock
 		g.refusals = append(g.refusals, refuseFunction(pos, name))
 		return
 	}
-	canonical := name
-	if alias, ok := aggregateAliases[name]; ok {
-		canonical = alias
-	}
-	if hint, ok := aggregateHints[canonical]; ok {
+	if hint, ok := aggregateHints[canonicalAggregate(name)]; ok {
 		g.refuse(pos, hint, "%s has no incremental rule in this version", name)
+		return
+	}
+	if isSet(o, "distinct") && !idempotent[canonicalAggregate(name)] {
+		g.refuse(pos, distinctHint, "%s(DISTINCT …) is not supported by this version", name)
 	}
 	if len(children(child(o, "order_bys"), "orders")) > 0 {
-		g.refuse(pos, "", "ORDER BY inside %s is not supported by this version", name)
+		g.refuse(pos, "leave it out: the result does not depend on it", "ORDER BY inside %s is not supported by this version", name)
 	}
+}
+
+const distinctHint = "group by the value first, in a subquery or CTE, and aggregate its groups: SELECT k, count(v) FROM (SELECT k, v FROM t GROUP BY k, v) GROUP BY k"
+
+// idempotent aggregates give the same for a value that is there twice, so DISTINCT changes nothing.
+var idempotent = words("min max bool_and bool_or")
+
+func (g *gate) variable(args []any, pos int) {
+	if len(args) != 1 {
+		return // DuckDB says what is wrong
+	}
+	arg, _ := args[0].(object)
+	name, ok := child(arg, "value")["value"].(string)
+	if text(arg, "class") != "CONSTANT" || !ok {
+		g.refuse(pos, "write its name: getvariable('name')", "getvariable takes the name of a SET VARIABLE")
+		return
+	}
+	if slices.ContainsFunc(g.scope.variables, func(v string) bool { return strings.EqualFold(v, name) }) {
+		return
+	}
+	hint := didYouMean(name, g.scope.variables)
+	if hint == "" {
+		hint = "add SET VARIABLE " + name + " = value; at the top of the file"
+	}
+	g.refuse(g.first(arg), hint, "there is no variable %s", name)
 }
 
 var clauseRefusals = map[string][2]string{
 	"LIMIT_MODIFIER":         {"LIMIT is not supported by this version", "a table has no order; filter with WHERE or HAVING"},
 	"LIMIT_PERCENT_MODIFIER": {"LIMIT is not supported by this version", "a table has no order; filter with WHERE or HAVING"},
-	"DISTINCT_MODIFIER":      {"SELECT DISTINCT is not supported by this version", "SELECT DISTINCT a, b is GROUP BY a, b"},
-	"JOIN":                   {"joins are not supported by this version", ""},
+	"JOIN":                   {"joins are not supported by this version", "write the columns into the rows of one source"},
 	"EXPRESSION_LIST":        {"VALUES is not a source", "put the rows in a file and declare it with CREATE SOURCE"},
 	"PIVOT":                  {"PIVOT is not supported", "write one aggregate with FILTER (WHERE …) per column"},
-	"SHOW_REF":               {"DESCRIBE and SHOW are not sources", ""},
+	"SHOW_REF":               {"DESCRIBE, SUMMARIZE and SHOW are not sources", "declare what is read with CREATE SOURCE"},
 	"RECURSIVE_CTE_NODE":     {"recursive common table expressions have no incremental rule", ""},
 }
 
-func (g *gate) clause(o object, kind string) {
-	pos := at(o)
+// clause is false where there is no need to look further down.
+func (g *gate) clause(o object, kind string) bool {
+	if o["sample"] != nil {
+		g.refuse(g.first(o), "filter with WHERE on a column", "a sample is another one at every run")
+	}
 	if r, ok := clauseRefusals[kind]; ok {
-		if pos < 0 {
-			pos = firstPosition(o)
+		where := any(o)
+		if kind == "JOIN" && child(o, "right") != nil {
+			where = o["right"]
+		}
+		pos := g.first(where)
+		if strings.HasPrefix(kind, "LIMIT") {
+			pos = g.keywordBefore(pos, "limit")
 		}
 		g.refuse(pos, r[1], "%s", r[0])
-		return
+		return kind != "RECURSIVE_CTE_NODE"
 	}
 	switch kind {
 	case "BASE_TABLE":
-		g.table(o, pos)
+		g.table(o, g.at(o))
 	case "TABLE_FUNCTION":
-		g.tableFunction(o, pos)
+		g.tableFunction(o)
 	case "SET_OPERATION_NODE":
 		g.setOperation(o)
 	case "SELECT_NODE":
-		if len(children(o, "group_sets")) > 1 {
-			g.refuse(firstPosition(o["group_expressions"]), "write one sink per grouping", "GROUPING SETS, ROLLUP and CUBE are not supported by this version")
-		}
-		if child(o, "qualify") != nil {
-			g.refuse(firstPosition(o["qualify"]), "", "QUALIFY is not supported by this version")
-		}
-		if o["sample"] != nil {
-			g.refuse(firstPosition(o["select_list"]), "", "a sample is another one at every run")
-		}
+		g.all++
+		g.sel = g.all
+		g.depth++
+		g.selectNode(o)
 	}
+	return true
 }
 
-func (g *gate) table(o object, pos int) {
-	name := text(o, "table_name")
-	if schema := text(o, "schema_name") + text(o, "catalog_name"); schema != "" {
-		g.refuse(pos, "declare what is read with CREATE SOURCE", "a pipeline reads its sources only, not the table %s.%s", schema, name)
-		return
+// keywordBefore is the last place of a keyword up to an offset.
+func (g *gate) keywordBefore(pos int, keyword string) int {
+	if pos < 0 {
+		return pos
 	}
-	if !g.tables[strings.ToLower(name)] {
-		hint := "declare it with CREATE SOURCE " + name
-		if near := sql.Suggest(name, g.names); near != "" {
-			hint = "did you mean \"" + near + "\"?"
-		}
-		g.refuse(pos, hint, "there is no source or view %s", name)
+	if at := strings.LastIndex(lower(g.text[:min(pos, len(g.text))]), keyword); at >= 0 {
+		return at
 	}
+	return pos
 }
 
-func (g *gate) tableFunction(o object, pos int) {
-	fn := child(o, "function")
-	name := strings.ToLower(text(fn, "function_name"))
-	switch name {
-	case "tumble", "hop", "session":
-		g.refuse(pos, "group by date_trunc('hour', ts) or time_bucket(INTERVAL '1 hour', ts)", "window table function %s is not supported by this version", name)
-	default:
-		g.refuse(pos, "declare what is read with CREATE SOURCE", "table function %s is not a source", name)
+func (g *gate) selectNode(o object) {
+	g.itemsOf(o)
+	start := g.first(o["select_list"])
+	for _, m := range children(o, "modifiers") {
+		if modifier, _ := m.(object); text(modifier, "type") == "DISTINCT_MODIFIER" {
+			g.refuse(start, "SELECT DISTINCT a, b is SELECT a, b … GROUP BY a, b", "SELECT DISTINCT is not supported by this version")
+		}
+	}
+	if text(child(o, "from_table"), "type") == "EMPTY" {
+		g.refuse(start, "read from a CREATE SOURCE; constants can be columns of such a SELECT", "a SELECT that reads no source is not supported")
+	}
+	if len(children(o, "group_sets")) > 1 {
+		g.refuse(g.first(o["group_expressions"]), "write one sink per grouping", "GROUPING SETS, ROLLUP and CUBE are not supported by this version")
+	}
+	if child(o, "qualify") != nil {
+		g.refuse(g.first(o["qualify"]), "a row per key can come from min, max and GROUP BY", "QUALIFY is not supported by this version")
+		delete(o, "qualify") // its window functions need no fault of their own
 	}
 }
 
 func (g *gate) setOperation(o object) {
 	op := text(o, "setop_type")
-	if op == "UNION" && flag(o, "setop_all") {
+	if g.setOp < 0 {
+		g.setOp = g.first(o["right"])
+	}
+	if op == "UNION" && isSet(o, "setop_all") {
 		return
 	}
-	pos := firstPosition(o["right"])
+	pos := g.first(o["right"])
 	switch op {
 	case "UNION":
 		g.refuse(pos, "write UNION ALL, and GROUP BY where duplicates must go", "UNION without ALL is not supported by this version")
@@ -229,80 +333,4 @@ func (g *gate) setOperation(o object) {
 	default:
 		g.refuse(pos, "", "%s is not supported by this version", op)
 	}
-}
-
-// firstPosition is the smallest position anywhere below v.
-func firstPosition(v any) int {
-	best := -1
-	consider := func(pos int) {
-		if pos >= 0 && (best < 0 || pos < best) {
-			best = pos
-		}
-	}
-	switch v := v.(type) {
-	case object:
-		consider(at(v))
-		for _, c := range v {
-			consider(firstPosition(c))
-		}
-	case []any:
-		for _, c := range v {
-			consider(firstPosition(c))
-		}
-	}
-	return best
-}
-
-// locate gives every bound aggregate the position of its call in the author's text.
-func (g *gate) locate(n Node) {
-	walkNodes(n, func(n Node) {
-		if a, ok := n.(*Aggregate); ok {
-			for _, agg := range a.Aggs {
-				agg.Pos = g.position(agg, a.In)
-			}
-		}
-	})
-}
-
-func (g *gate) position(agg *Agg, in Node) int {
-	best := -1
-	for i := range g.calls {
-		c := &g.calls[i]
-		name := c.name
-		if alias, ok := aggregateAliases[name]; ok {
-			name = alias
-		}
-		if name != agg.Name || c.filter != (agg.Filter != nil) || c.used {
-			continue
-		}
-		if c.column != "" && len(agg.Args) == 1 && !strings.EqualFold(c.column, plainColumn(agg.Args[0], in)) {
-			continue
-		}
-		best = i
-		break
-	}
-	if best < 0 {
-		return -1
-	}
-	g.calls[best].used = true
-	return g.calls[best].pos
-}
-
-// plainColumn is the source column an argument reads, through casts; "" when it is not one.
-func plainColumn(e *Expr, in Node) string {
-	for e.Op == opCast {
-		e = e.Args[0]
-	}
-	if e.Op != opRef {
-		return ""
-	}
-	switch in := in.(type) {
-	case *Scan:
-		return in.Cols[e.Ref]
-	case *Filter:
-		return plainColumn(e, in.In)
-	case *Project:
-		return plainColumn(in.Exprs[e.Ref], in.In)
-	}
-	return ""
 }

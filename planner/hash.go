@@ -43,8 +43,9 @@ type canonicalSource struct {
 }
 
 type canonicalState struct {
-	Rows string   `json:"rows"`
-	Aggs []string `json:"aggs"`
+	Step  string   `json:"step"`
+	Rows  string   `json:"rows"`
+	Keeps []string `json:"keeps"` // accumulators, singly: function, argument, filter
 }
 
 type canonicalSink struct {
@@ -65,13 +66,11 @@ func hashOf(p *Plan, duckdbVersion string) (Hash, error) {
 	}
 	slices.SortFunc(c.Sources, func(a, b canonicalSource) int { return strings.Compare(a.Name, b.Name) })
 	for _, s := range p.Sinks {
-		c.State = append(c.State, canonState(s.root)...)
 		c.Sinks = append(c.Sinks, canonSink(s))
 	}
+	c.State = append(c.State, p.state...)
 	slices.SortFunc(c.Sinks, func(a, b canonicalSink) int { return strings.Compare(a.Table, b.Table) })
-	slices.SortFunc(c.State, func(a, b canonicalState) int {
-		return strings.Compare(a.Rows+strings.Join(a.Aggs, ";"), b.Rows+strings.Join(b.Aggs, ";"))
-	})
+	slices.SortFunc(c.State, func(a, b canonicalState) int { return strings.Compare(a.Step, b.Step) })
 	doc, err := json.Marshal(c)
 	if err != nil {
 		return Hash{}, err
@@ -113,7 +112,7 @@ func usedColumns(p *Plan) map[string]map[string]bool {
 // canonSource: of a source that declares its columns all count, since every one is decoded and can
 // make a row bad; of one that takes them from the input, those that are read.
 func canonSource(s Source, used map[string]bool) canonicalSource {
-	c := canonicalSource{Name: strings.ToLower(s.Name), From: s.Decl.From.String(), Columns: []string{}, Options: []string{}}
+	c := canonicalSource{Name: lower(s.Name), From: s.Decl.From.String(), Columns: []string{}, Options: []string{}}
 	if s.Decl.FromTable != nil {
 		c.From = nameOf(*s.Decl.FromTable)
 	}
@@ -125,19 +124,28 @@ func canonSource(s Source, used map[string]bool) canonicalSource {
 	}
 	sort.Strings(c.Columns)
 	for _, o := range s.Decl.With {
-		if name := strings.ToLower(o.Name.Text); !notMeaning[name] {
-			c.Options = append(c.Options, name+"="+optionText(o.Value))
+		if canon := canonOption(o); canon != "" {
+			c.Options = append(c.Options, canon)
 		}
 	}
 	sort.Strings(c.Options)
 	if w := s.Decl.Watermark; w != nil {
-		c.Watermark = strings.ToLower(w.Column.Text) + " as " + squeeze(w.Expr.Text)
+		c.Watermark = canonName(w.Column.Text) + " as " + squeeze(w.Expr.Text)
 	}
 	return c
 }
 
+// canonOption is "" for an option that does not change what is computed.
+func canonOption(o sql.Option) string {
+	name := lower(o.Name.Text)
+	if notMeaning[name] {
+		return ""
+	}
+	return name + "=" + optionText(o.Value)
+}
+
 func canonColumn(c Column) string {
-	s := strings.ToLower(c.Name) + " " + c.Type
+	s := canonName(c.Name) + " " + c.Type
 	if c.NotNull {
 		s += " not null"
 	}
@@ -148,38 +156,36 @@ func optionText(v sql.Value) string {
 	if v.Kind == sql.StringValue {
 		return v.Text.String()
 	}
-	return strings.ToLower(v.Raw)
+	return lower(v.Raw)
 }
 
-// squeeze makes white space in a small expression not matter.
-func squeeze(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+// squeeze makes white space, comments and letter case of a small expression not matter, but for what
+// stands in quotes.
+func squeeze(s string) string {
+	parts := strings.Split(oneLine(s), "'")
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = lower(parts[i])
+	}
+	return strings.Join(parts, "'")
+}
 
-func canonState(root Node) []canonicalState {
-	var out []canonicalState
-	seen := map[string]bool{}
-	walkNodes(root, func(n Node) {
-		a, ok := n.(*Aggregate)
-		if !ok {
-			return
-		}
-		d := describe(a)
-		if key := d.rows + strings.Join(d.cols, ";"); !seen[key] {
-			seen[key] = true
-			out = append(out, canonicalState{Rows: d.rows, Aggs: d.cols[len(a.Groups):]})
-		}
-	})
-	return out
+func canonicalFold(step string, a *Aggregate, accs []accumulator) canonicalState {
+	s := canonicalState{Step: step, Rows: describe(a).rows}
+	for _, acc := range accs {
+		s.Keeps = append(s.Keeps, acc.canon)
+	}
+	return s
 }
 
 func canonSink(s Sink) canonicalSink {
 	d := describe(s.root)
-	c := canonicalSink{Table: strings.ToLower(s.Schema + "." + s.Table), Key: []string{}, Rows: d.rows}
+	c := canonicalSink{Table: canonName(s.Schema) + "." + canonName(s.Table), Key: []string{}, Rows: d.rows}
 	for _, k := range s.Key {
-		c.Key = append(c.Key, strings.ToLower(k))
+		c.Key = append(c.Key, canonName(k))
 	}
 	sort.Strings(c.Key)
 	for i, col := range s.Columns {
-		c.Columns = append(c.Columns, strings.ToLower(col.Name)+" "+col.Type+" = "+d.cols[i])
+		c.Columns = append(c.Columns, canonName(col.Name)+" "+col.Type+" = "+d.cols[i])
 	}
 	sort.Strings(c.Columns)
 	return c

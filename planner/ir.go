@@ -21,17 +21,21 @@ const (
 	opNotIn     Op = "not_in"
 	opCoalesce  Op = "coalesce"
 	opCase      Op = "case" // when, then, when, then, …, else
+	opStruct    Op = "struct"
+	opOpen      Op = "open" // the missing bound of a slice: x[2:]
 )
 
 // Expr is a bound scalar expression over the columns of one input: names are resolved, types are
 // known, implicit casts are explicit.
 type Expr struct {
-	Op   Op
-	Name string // function or comparison operator; a constant's SQL text
-	Type string // DuckDB's name of the result type
-	Ref  int
-	Args []*Expr
-	Pos  int // byte offset in the pipeline file, -1 unknown
+	Op     Op
+	Name   string // function or comparison operator; a constant's SQL text; what the author calls a column
+	Type   string // DuckDB's name of the result type
+	Ref    int
+	Args   []*Expr
+	Fields []string // names of a struct's Args
+	Form   form     // how the arguments are written
+	Pos    int      // byte offset in the pipeline file, -1 unknown
 }
 
 // Node is a relational operator of the IR.
@@ -121,6 +125,14 @@ func (e *Expr) walk(visit func(*Expr)) {
 	for _, a := range e.Args {
 		a.walk(visit)
 	}
+}
+
+// walkUp visits everything below e, and then e.
+func (e *Expr) walkUp(visit func(*Expr)) {
+	for _, a := range e.Args {
+		a.walkUp(visit)
+	}
+	visit(e)
 }
 
 // substitute replaces every column reference by what with gives for it.

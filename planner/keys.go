@@ -48,7 +48,8 @@ func unionKeys(u *Union) [][]int {
 	for col := range u.Type {
 		values := map[string]bool{}
 		for _, in := range u.Ins {
-			if p, ok := in.(*Project); ok && p.Exprs[col].Op == opConst {
+			// Of the types whose equal values have one text.
+			if p, ok := in.(*Project); ok && p.Exprs[col].Op == opConst && (u.Type[col] == "VARCHAR" || isInteger(u.Type[col])) {
 				values[p.Exprs[col].Name] = true
 			}
 		}
@@ -90,14 +91,18 @@ func proveKey(root Node, names []string, key []int) *refusal {
 		return refuse(-1, fmt.Sprintf("add %s to PRIMARY KEY; or, if it is the same in all rows of a key, write min(%s) AS %s and take it out of the GROUP BY", m, missing[0], missing[0]),
 			"the key (%s) can have several rows: the SELECT also groups by %s", joinNames(names, key), m)
 	}
-	if dropped := groupsNotSelected(root); dropped {
+	if _, ok := belowProjections(root).(*Union); ok {
+		return refuse(-1, "select another constant in each branch, as in 'a' AS part, and add it to the key",
+			"the key (%s) cannot be proven unique: two branches of the UNION ALL may have the same one", joinNames(names, key))
+	}
+	if _, ok := belowProjections(root).(*Aggregate); ok {
 		return refuse(-1, "select every column of the GROUP BY and name it in PRIMARY KEY", "the key (%s) cannot be proven unique: not every group column is selected as it is", joinNames(names, key))
 	}
 	return refuse(-1, fmt.Sprintf("add GROUP BY %s and aggregate the other columns", joinNames(names, key)),
 		"the key (%s) cannot be proven unique: two input rows may have the same one", joinNames(names, key))
 }
 
-func groupsNotSelected(n Node) bool {
+func belowProjections(n Node) Node {
 	for {
 		switch x := n.(type) {
 		case *Project:
@@ -106,10 +111,8 @@ func groupsNotSelected(n Node) bool {
 			n = x.In
 		case *Shared:
 			n = x.In
-		case *Aggregate:
-			return true
 		default:
-			return false
+			return n
 		}
 	}
 }

@@ -54,9 +54,39 @@ func (e *Expr) sql(col columns) string {
 		b.WriteString(" ELSE " + arg(len(e.Args)-1) + " END")
 		return b.String()
 	case opFunc:
+		if e.Name == "array_slice" {
+			return e.slice(col)
+		}
+		if e.Form != asBound {
+			return duck.Quote(e.Name) + "(" + strings.Join(e.uncast(col), ", ") + ")"
+		}
 		return duck.Quote(e.Name) + "(" + e.join(col, 0, ", ") + ")"
+	case opStruct:
+		fields := make([]string, len(e.Args))
+		for i, name := range e.Fields {
+			fields[i] = duck.Quote(name) + " := " + arg(i)
+		}
+		return "struct_pack(" + strings.Join(fields, ", ") + ")"
 	}
 	panic("planner: no rendering for " + string(e.Op)) // a missing case here is a bug, not an input
+}
+
+// slice writes x[from:to] and x[from:to:step], where from and to may be open.
+func (e *Expr) slice(col columns) string {
+	bounds := []string{"", "", ""}
+	for i, b := range e.Args[1:] {
+		if b.Op != opOpen {
+			bounds[i] = b.sql(col)
+		}
+	}
+	s := "(" + e.Args[0].sql(col) + ")[" + bounds[0] + ":" + bounds[1]
+	if bounds[2] != "" {
+		if bounds[1] == "" {
+			s += "-" // DuckDB's mark of an open end before a step
+		}
+		s += ":" + bounds[2]
+	}
+	return s + "]"
 }
 
 func (e *Expr) join(col columns, from int, sep string) string {
@@ -113,22 +143,18 @@ func nullSafe(n int, left, right string) string {
 func query(n Node) string {
 	switch n := n.(type) {
 	case *Scan:
-		out := make([]string, len(n.Cols))
-		for i, c := range n.Cols {
-			out[i] = fmt.Sprintf("%s AS c%d", duck.Quote(c), i)
-		}
-		if len(out) == 0 {
-			out = []string{"true AS c0"}
-		}
-		return "SELECT " + strings.Join(out, ", ") + " FROM " + duck.Quote(n.Source)
+		return "SELECT " + selection(qualified(n.Cols)) + " FROM " + duck.Quote(n.Source) + " AS _t"
 	case *Filter:
 		return "SELECT * FROM (" + query(n.In) + ") WHERE " + conjunction(n.Conjuncts, cols(""))
 	case *Project:
-		return "SELECT " + aliased(sqlAll(n.Exprs, cols(""))) + " FROM (" + query(n.In) + ")"
+		return "SELECT " + selection(sqlAll(n.Exprs, cols(""))) + " FROM (" + query(n.In) + ")"
 	case *Aggregate:
 		parts := sqlAll(n.Groups, cols(""))
 		for _, a := range n.Aggs {
 			parts = append(parts, a.sql(cols("")))
+		}
+		if len(parts) == 0 {
+			parts = []string{"count(*)"} // only that there is a row is asked for
 		}
 		s := "SELECT " + aliased(parts) + " FROM (" + query(n.In) + ")"
 		if len(n.Groups) > 0 {
@@ -157,6 +183,24 @@ func (a *Agg) sql(col columns) string {
 		s += " FILTER (WHERE " + a.Filter.sql(col) + ")"
 	}
 	return s
+}
+
+// qualified writes columns of a relation named _t: no name of the author's can be taken for an alias
+// of ours.
+func qualified(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = "_t." + duck.Quote(n)
+	}
+	return out
+}
+
+// selection is aliased for what may have no columns: then only the number of rows is asked for.
+func selection(exprs []string) string {
+	if len(exprs) == 0 {
+		return "true AS _row"
+	}
+	return aliased(exprs)
 }
 
 func aliased(exprs []string) string {

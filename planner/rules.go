@@ -1,18 +1,20 @@
 package planner
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// check refuses what has no proven incremental rule, and tells which output columns are only equal
-// within a tolerance.
-func check(root Node) (inexact []bool, refusals []*refusal) {
-	c := &checker{seen: map[Node]bool{}}
-	inexact = c.node(root)
-	return inexact, c.refusals
+// check refuses what has no proven incremental rule, and tells how exact the output columns are.
+func check(root Node) (columns []exactness, refusals []*refusal) {
+	c := &checker{seen: map[Node][]exactness{}}
+	columns = c.node(root)
+	return columns, c.refusals
 }
 
 type checker struct {
 	refusals []*refusal
-	seen     map[Node]bool // a Shared reports its faults once
+	seen     map[Node][]exactness // a Shared reports its faults once
 }
 
 func (c *checker) refuse(pos int, hint, format string, args ...any) {
@@ -21,70 +23,78 @@ func (c *checker) refuse(pos int, hint, format string, args ...any) {
 
 const exactHint = "round it, as in round(avg(x), 2), or compute from exact types: sum(x) of integers or decimals"
 
-// node returns which columns of n are inexact: floating sums and means differ in the last digit with
+// node returns how exact the columns of n are: floating sums and means differ in the last digit with
 // the order of the rows, so nothing may be decided by them.
-func (c *checker) node(n Node) []bool {
+func (c *checker) node(n Node) []exactness {
 	switch n := n.(type) {
 	case *Scan:
-		return make([]bool, len(n.Cols))
+		return make([]exactness, len(n.Cols))
 	case *Filter:
 		in := c.node(n.In)
 		for _, e := range n.Conjuncts {
-			if dependsOnInexact(e, in) {
+			if c.inexact(e, in) {
 				c.refuse(e.position(), exactHint, "a filter on a floating-point aggregate could decide differently from run to run")
 			}
 		}
 		return in
 	case *Project:
 		in := c.node(n.In)
-		out := make([]bool, len(n.Exprs))
+		out := make([]exactness, len(n.Exprs))
 		for i, e := range n.Exprs {
-			out[i] = dependsOnInexact(e, in)
+			if out[i] = c.exactness(e, in); out[i] == inexact && !isFloat(e.Type) {
+				c.decided(e, "a value of type "+article(e.Type))
+			}
 		}
 		return out
 	case *Union:
-		out := make([]bool, len(n.Type))
+		out := make([]exactness, len(n.Type))
 		for _, branch := range n.Ins {
 			for i, x := range c.node(branch) {
-				out[i] = out[i] || x
+				out[i] = max(out[i], x)
 			}
 		}
 		return out
 	case *Shared:
-		if c.seen[n] {
-			silent := &checker{seen: c.seen}
-			return silent.node(n.In)
+		if known, ok := c.seen[n]; ok {
+			return known
 		}
-		c.seen[n] = true
-		return c.node(n.In)
+		c.seen[n] = c.node(n.In)
+		return c.seen[n]
 	case *Aggregate:
 		return c.aggregate(n)
 	}
-	panic(fmt.Sprintf("planner: no check for %T", n))
+	panic(fmt.Sprintf("planner: no check for %T", n)) // every Node of ir.go is above
 }
 
-func (c *checker) aggregate(a *Aggregate) []bool {
+func (c *checker) aggregate(a *Aggregate) []exactness {
 	in := c.node(a.In)
 	takenBack := retracts(a.In)
-	out := make([]bool, 0, len(a.Groups)+len(a.Aggs))
+	out := make([]exactness, 0, len(a.Groups)+len(a.Aggs))
 	for _, g := range a.Groups {
 		c.groupKey(g, in)
-		out = append(out, false)
+		out = append(out, min(c.exactness(g, in), rounded)) // what is inexact was refused
 	}
 	for _, agg := range a.Aggs {
-		c.agg(agg, in, takenBack)
-		out = append(out, inexactAggregate(agg))
+		// Beside a group whose equal values look different, DuckDB adds a first() to show one of them.
+		if agg.Pos >= 0 || len(c.refusals) == 0 {
+			c.agg(agg, in, takenBack)
+		}
+		out = append(out, c.aggregateExactness(agg, in))
 	}
 	return out
 }
 
-func (c *checker) groupKey(g *Expr, in []bool) {
+func (c *checker) groupKey(g *Expr, in []exactness) {
 	pos := g.position()
 	switch {
-	case dependsOnInexact(g, in):
+	case c.inexact(g, in):
 		c.refuse(pos, exactHint, "grouping by a floating-point aggregate could split groups differently from run to run")
 	case g.Type == "INTERVAL":
 		c.refuse(pos, "group by a number instead: epoch(i)", "an INTERVAL cannot be a group: 30 days and 1 month are equal and look different")
+	case g.Type == "TIME WITH TIME ZONE":
+		c.refuse(pos, timetzHint, timetzGroup)
+	case g.Type == "JSON":
+		c.refuse(pos, "group by its text: (…)::VARCHAR", "JSON cannot be a group in this version")
 	case isNested(g.Type):
 		c.refuse(pos, "group by its parts", "a group of type %s is not supported", g.Type)
 	case g.Type == "NULL":
@@ -92,7 +102,12 @@ func (c *checker) groupKey(g *Expr, in []bool) {
 	}
 }
 
-func (c *checker) agg(a *Agg, in []bool, takenBack bool) {
+const (
+	timetzHint  = "group by its text or by an hour"
+	timetzGroup = "a TIME WITH TIME ZONE cannot be a group: 12:00+00 and 13:00+01 are the same moment and look different"
+)
+
+func (c *checker) agg(a *Agg, in []exactness, takenBack bool) {
 	if !aggregateFunctions[a.Name] {
 		c.refuse(a.Pos, aggregateHints[a.Name], "%s has no incremental rule in this version", a.Name)
 		return
@@ -101,19 +116,22 @@ func (c *checker) agg(a *Agg, in []bool, takenBack bool) {
 		c.refuse(a.Pos, "", "%s with %d arguments has no incremental rule in this version", a.Name, len(a.Args))
 		return
 	}
-	if a.Filter != nil && dependsOnInexact(a.Filter, in) {
+	if a.Filter != nil && c.inexact(a.Filter, in) {
 		c.refuse(a.Pos, exactHint, "a FILTER on a floating-point aggregate could decide differently from run to run")
 	}
 	if len(a.Args) == 0 || a.Name == "count" {
+		for _, arg := range a.Args {
+			c.inexact(arg, in)
+		}
 		return
 	}
 	arg := a.Args[0]
-	if dependsOnInexact(arg, in) {
+	if c.inexact(arg, in) {
 		c.refuse(a.Pos, exactHint, "%s of a floating-point aggregate is not exact enough to be kept", a.Name)
 		return
 	}
 	if hint, ok := argumentRule(a, arg); !ok {
-		c.refuse(a.Pos, hint, "%s of %s has no incremental rule in this version", a.Name, arg.Type)
+		c.refuse(a.Pos, hint, "%s of %s has no incremental rule in this version", a.Name, article(arg.Type))
 		return
 	}
 	if takenBack && !retractable(a, arg) {
@@ -122,17 +140,31 @@ func (c *checker) agg(a *Agg, in []bool, takenBack bool) {
 	}
 }
 
+// article names a type in a message; some types are long.
+func article(typ string) string {
+	for _, long := range []string{"STRUCT(", "MAP(", "ENUM("} {
+		if strings.HasPrefix(typ, long) {
+			return strings.TrimSuffix(long, "(")
+		}
+	}
+	return typ
+}
+
 // argumentRule tells whether an aggregate has a rule for the type of its argument.
 func argumentRule(a *Agg, arg *Expr) (hint string, ok bool) {
 	t := arg.Type
 	switch a.Name {
 	case "min", "max":
-		if isNested(t) || t == "NULL" || t == "INTERVAL" {
-			return "take it of one of its parts", false
+		// Equal values of these types can look different, so which one stays depends on the batches.
+		if isNested(t) || t == "NULL" || t == "INTERVAL" || t == "JSON" || t == "TIME WITH TIME ZONE" {
+			return "take it of one of its parts, or of its text", false
 		}
 	case "sum", "avg", "fsum", "favg":
 		if !isInteger(t) && !isDecimal(t) && !isFloat(t) && (t != "BOOLEAN" || a.Name != "sum") {
-			return "cast it to a number: sum(x::BIGINT)", false
+			if strings.HasPrefix(t, "TIMESTAMP") || t == "DATE" || t == "INTERVAL" || t == "TIME" {
+				return "take it of a number: " + a.Name + "(epoch(x))", false
+			}
+			return "cast it to a number: " + a.Name + "(x::BIGINT)", false
 		}
 	case "var_pop", "var_samp", "stddev_pop", "stddev_samp":
 		return "cast it to DOUBLE", t == "DOUBLE"
@@ -156,50 +188,31 @@ func retractable(a *Agg, arg *Expr) bool {
 	return true
 }
 
-func inexactAggregate(a *Agg) bool {
+func (c *checker) aggregateExactness(a *Agg, in []exactness) exactness {
 	switch a.Name {
 	case "avg", "favg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", "fsum":
-		return true
+		return inexact
 	case "sum":
-		return isFloat(a.Type)
+		if isFloat(a.Type) {
+			return inexact
+		}
+	case "count":
+		return exact
 	}
-	return false
+	worst := exact
+	for _, e := range a.exprs() {
+		worst = max(worst, c.exactness(e, in))
+	}
+	return min(worst, rounded)
 }
 
 // retracts: rows of n can be taken back by a later batch.
 func retracts(n Node) bool {
-	if _, ok := n.(*Aggregate); ok {
-		return true
-	}
-	for _, in := range n.inputs() {
-		if retracts(in) {
-			return true
+	found := false
+	walkNodes(n, func(n Node) {
+		if _, ok := n.(*Aggregate); ok {
+			found = true
 		}
-	}
-	return false
-}
-
-// dependsOnInexact: the value of e may differ in its last digits. Rounding to fewer digits, and casts
-// to exact types, which round too, end that.
-func dependsOnInexact(e *Expr, in []bool) bool {
-	switch e.Op {
-	case opRef:
-		return in[e.Ref]
-	case opFunc:
-		if e.Name == "round" || e.Name == "round_even" {
-			return false
-		}
-	case opCast, opTryCast:
-		if isInteger(e.Type) || isDecimal(e.Type) {
-			return false
-		}
-	case opIsNull, opIsNotNull:
-		return false
-	}
-	for _, a := range e.Args {
-		if dependsOnInexact(a, in) {
-			return true
-		}
-	}
-	return false
+	})
+	return found
 }

@@ -24,14 +24,16 @@ func (c *compiler) sink(s *Sink, root Node, index int) {
 	olds := make([]string, width)
 	for i, col := range s.Columns {
 		name := duck.Quote(col.Name)
-		staged[i] = fmt.Sprintf("CASE WHEN _new THEN n%d ELSE o%d END AS %s", i, i, name)
-		news[i], olds[i] = fmt.Sprintf("n%d AS %s", i, name), fmt.Sprintf("o%d AS %s", i, name)
+		// Qualified: the author's names, n0 or _new among them, are aliases in the same SELECT.
+		staged[i] = fmt.Sprintf("CASE WHEN _p._new THEN _p.n%d ELSE _p.o%d END AS %s", i, i, name)
+		news[i], olds[i] = fmt.Sprintf("_p.n%d AS %s", i, name), fmt.Sprintf("_p.o%d AS %s", i, name)
 	}
-	s.Run = append(s.Run, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW %s AS SELECT %s, CASE WHEN NOT _old THEN 'I' WHEN _new THEN 'U' ELSE 'D' END AS _op FROM %s",
-		s.Staged, strings.Join(staged, ", "), pairs))
+	from := pairs + " AS _p"
+	s.Run = append(s.Run, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW %s AS SELECT %s, CASE WHEN NOT _p._old THEN 'I' WHEN _p._new THEN 'U' ELSE 'D' END AS _op FROM %s",
+		s.Staged, strings.Join(staged, ", "), from))
 	s.Counts = fmt.Sprintf("SELECT count(*) FILTER (WHERE NOT _old), count(*) FILTER (WHERE _new AND _old), count(*) FILTER (WHERE NOT _new) FROM %s", pairs)
-	s.NewRows = fmt.Sprintf("SELECT %s FROM %s WHERE _new", strings.Join(news, ", "), pairs)
-	s.OldRows = fmt.Sprintf("SELECT %s FROM %s WHERE _old", strings.Join(olds, ", "), pairs)
+	s.NewRows = fmt.Sprintf("SELECT %s FROM %s WHERE _p._new", strings.Join(news, ", "), from)
+	s.OldRows = fmt.Sprintf("SELECT %s FROM %s WHERE _p._old", strings.Join(olds, ", "), from)
 }
 
 // aboveFold recognises a sink that only filters and computes from one fold with the same key. Its
@@ -49,19 +51,19 @@ func (c *compiler) aboveFold(root Node, key []int) (f *folded, exprs, conjuncts 
 	if flt, isFilter := n.(*Filter); isFilter {
 		conjuncts, n = flt.Conjuncts, flt.In
 	}
-	if sh, isShared := n.(*Shared); isShared {
-		n = sh.In
-	}
-	a, isAggregate := n.(*Aggregate)
+	a, isAggregate := unshared(n).(*Aggregate)
 	if !isAggregate {
 		return nil, nil, nil, false
 	}
 	var groups []int
 	for _, k := range key {
-		if e := exprs[k]; e.Op != opRef || e.Ref >= len(a.Groups) {
+		switch e := exprs[k]; {
+		case e.constant():
+		case e.Op == opRef && e.Ref < len(a.Groups):
+			groups = append(groups, e.Ref)
+		default:
 			return nil, nil, nil, false
 		}
-		groups = append(groups, exprs[k].Ref)
 	}
 	slices.Sort(groups)
 	if !slices.Equal(slices.Compact(groups), all(len(a.Groups))) {
@@ -93,7 +95,8 @@ func (f *folded) pairs(table string, exprs, conjuncts []*Expr) string {
 			fmt.Sprintf("CASE WHEN _old THEN %s END AS o%d", e.sql(oldCol), i))
 		same = append(same, fmt.Sprintf("n%d IS NOT DISTINCT FROM o%d", i, i))
 	}
-	groups := fmt.Sprintf("SELECT %s, %s AS _live, %s AS _was FROM %s", strings.Join(finished, ", "), f.onNew, f.onOld, f.table)
+	finished = append(finished, f.onNew+" AS _live", f.onOld+" AS _was")
+	groups := fmt.Sprintf("SELECT %s FROM %s", strings.Join(finished, ", "), f.table)
 	flags := fmt.Sprintf("SELECT *, %s, %s FROM (%s)", on("_live", "_new", newCol), on("_was", "_old", oldCol), groups)
 	values := fmt.Sprintf("SELECT %s, _new, _old FROM (%s) WHERE _new OR _old", strings.Join(rows, ", "), flags)
 	return fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT * FROM (%s) WHERE NOT (_new AND _old AND %s)",

@@ -1,0 +1,235 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockstep/sql"
+)
+
+// Explain tells in the author's words what runs in a batch and what is kept between batches.
+func (p *Plan) Explain() string {
+	e := &explanation{plan: p}
+	e.line("pipeline %s, plan %s", p.Name, p.Hash.ID[:min(8, len(p.Hash.ID))])
+	for _, s := range p.Sources {
+		e.source(s)
+	}
+	for _, s := range p.Steps {
+		e.step(s)
+	}
+	for _, s := range p.Sinks {
+		e.sink(s)
+	}
+	return e.b.String()
+}
+
+type explanation struct {
+	plan *Plan
+	b    strings.Builder
+}
+
+func (e *explanation) line(format string, args ...any) { fmt.Fprintf(&e.b, format+"\n", args...) }
+
+// item is one aligned line of a block.
+func (e *explanation) item(name, format string, args ...any) {
+	e.line("  %-9s %s", name, fmt.Sprintf(format, args...))
+}
+
+// place is where something stands in the file.
+func (e *explanation) place(pos int) string {
+	if pos < 0 {
+		return ""
+	}
+	at := e.plan.Script.Errorf(sql.Span{Start: pos, End: pos}, "", "")
+	return fmt.Sprintf("  (%d:%d)", at.Line, at.Col)
+}
+
+func (e *explanation) source(s Source) {
+	from := s.Decl.From.String()
+	if s.Decl.FromTable != nil {
+		from = nameOf(*s.Decl.FromTable)
+	}
+	e.line("\nsource %s FROM %s%s", s.Name, from, e.place(s.Decl.Head.Start))
+	used := usedColumns(e.plan)[s.Name]
+	var reads []string
+	for _, c := range s.Columns {
+		if used[c.Name] {
+			reads = append(reads, c.Name)
+		}
+	}
+	of := fmt.Sprintf("%d of %d columns", len(reads), len(s.Columns))
+	if len(reads) > 0 {
+		of += ": " + strings.Join(reads, ", ")
+	}
+	e.item("reads", "%s", of)
+	switch s.Reads {
+	case 0:
+		e.item("scans", "none: no SELECT reads it")
+	case 1:
+		e.item("scans", "one per batch")
+	default:
+		e.item("scans", "%d per batch", s.Reads)
+	}
+}
+
+func (e *explanation) step(s Step) {
+	a := s.fold
+	wrote := e.author(a)
+	e.line("\n%s%s", s.ID, e.place(s.Pos))
+	groups, _ := groupWords(a, wrote)
+	growth := "one row per group"
+	if len(a.Groups) == 0 {
+		groups, growth = "nothing", "one row"
+	}
+	e.item("groups by", "%s", groups)
+	if from := e.feeds(a.In); len(from) > 0 {
+		e.item("input", "rows of %s, which can be taken back", strings.Join(from, ", "))
+	} else {
+		e.item("input", "rows of %s, which only come", strings.Join(sourcesOf(a.In), ", "))
+	}
+	for _, where := range filtersBelow(a.In, wrote) {
+		e.item("where", "%s%s", where.text, e.place(where.pos))
+	}
+	width := 0
+	for _, x := range a.Aggs {
+		width = max(width, len(aggWords(x, wrote)))
+	}
+	for i, x := range a.Aggs {
+		name := "keeps"
+		if i > 0 {
+			name = ""
+		}
+		e.item(name, "%s", strings.TrimRight(fmt.Sprintf("%-*s%s", width, aggWords(x, wrote), e.place(x.Pos)), " "))
+	}
+	e.item("state", "%s: %s", growth, columnsKept(s.State))
+}
+
+func columnsKept(t Table) string {
+	n := len(t.Cols) - t.Key
+	kept := fmt.Sprintf("%d accumulators", n)
+	if n == 1 {
+		kept = "the number of its rows"
+	}
+	switch t.Key {
+	case 0:
+		return kept
+	case 1:
+		return "1 key column, " + kept
+	}
+	return fmt.Sprintf("%d key columns, %s", t.Key, kept)
+}
+
+func aggWords(a *Agg, wrote *authored) string {
+	if text := oneLine(callText(wrote.text, a.Pos)); text != "" {
+		return text
+	}
+	return a.Name
+}
+
+func (e *explanation) sink(s Sink) {
+	e.line("\nsink %s%s", s.Name, e.place(s.Decl.Head.Start))
+	e.item("key", "(%s): %s", strings.Join(s.Key, ", "), e.unique(s))
+	if top := topAggregate(s.root); top != nil {
+		for _, f := range havingOf(s.root, top, s.wrote) {
+			e.item("having", "%s%s", f.text, e.place(f.pos))
+		}
+	}
+	for i, c := range s.Columns {
+		name, note := "columns", ""
+		if i > 0 {
+			name = ""
+		}
+		if c.Inexact {
+			note = ", within a tolerance"
+		}
+		e.item(name, "%s %s%s", c.Name, c.Type, note)
+	}
+}
+
+// unique says why no key can come twice.
+func (e *explanation) unique(s Sink) string {
+	steps := strings.Join(e.feeds(s.root), ", ")
+	switch {
+	case len(s.Key) == 0:
+		return "at most one row, that of " + steps
+	case topAggregate(s.root) != nil:
+		return "the groups of " + steps
+	}
+	return "the groups of " + steps + ", and a constant per branch"
+}
+
+// feeds lists the steps whose rows reach a node.
+func (e *explanation) feeds(n Node) []string {
+	if a, ok := n.(*Aggregate); ok {
+		_, key := foldKey(a)
+		for _, s := range e.plan.Steps {
+			if _, k := foldKey(s.fold); k == key {
+				return []string{s.ID}
+			}
+		}
+	}
+	var out []string
+	for _, in := range n.inputs() {
+		for _, id := range e.feeds(in) {
+			if !slices.Contains(out, id) {
+				out = append(out, id)
+			}
+		}
+	}
+	return out
+}
+
+func sourcesOf(n Node) []string {
+	var out []string
+	walkNodes(n, func(n Node) {
+		if s, ok := n.(*Scan); ok && !slices.Contains(out, s.Source) {
+			out = append(out, s.Source)
+		}
+	})
+	return out
+}
+
+// filtersBelow are the conditions between an aggregate and the steps or sources below it.
+func filtersBelow(n Node, wrote *authored) []part {
+	var out []part
+	switch x := n.(type) {
+	case *Aggregate:
+		return nil
+	case *Filter:
+		out = filterParts(x, wrote)
+	}
+	for _, in := range n.inputs() {
+		out = append(out, filtersBelow(in, wrote)...)
+	}
+	return slices.CompactFunc(out, func(a, b part) bool { return a.text == b.text && a.pos == b.pos })
+}
+
+func havingOf(n Node, top *Aggregate, wrote *authored) []part {
+	var out []part
+	for n != Node(top) {
+		if f, ok := n.(*Filter); ok {
+			out = append(out, filterParts(f, wrote)...)
+		}
+		n = n.inputs()[0]
+	}
+	return out
+}
+
+// author is who wrote the SELECT that an aggregate comes from.
+func (e *explanation) author(a *Aggregate) *authored {
+	_, key := foldKey(a)
+	for _, s := range e.plan.Sinks {
+		found := false
+		walkNodes(s.root, func(n Node) {
+			if x, ok := n.(*Aggregate); ok {
+				_, k := foldKey(x)
+				found = found || k == key
+			}
+		})
+		if found {
+			return s.wrote
+		}
+	}
+	return &authored{text: e.plan.Script.Text}
+}

@@ -1,0 +1,335 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+)
+
+// gen writes random SELECTs over the grammar that version one has rules for, and a little beyond: what
+// the planner refuses is counted, not skipped over by construction.
+type gen struct {
+	t     *rapid.T
+	names int
+}
+
+// rel is a relation of the query so far.
+type rel struct {
+	sql  string // of a FROM
+	cols []genCol
+}
+
+type genCol struct {
+	name, kind string
+	loose      bool // a floating aggregate: equal within a tolerance only
+}
+
+// The kinds of the generator's columns and the DuckDB types behind them.
+const (
+	kInt  = "int"
+	kDec  = "dec"
+	kDbl  = "dbl"
+	kText = "text"
+	kBool = "bool"
+	kTime = "time"
+	kDate = "date"
+)
+
+var genColumns = []genCol{{"id", kInt, false}, {"k", kInt, false}, {"a", kInt, false}, {"tiny", kInt, false}, {"b", kDec, false}, {"wide", kDec, false},
+	{"c", kText, false}, {"d", kDbl, false}, {"r", kDbl, false}, {"ts", kTime, false}, {"day", kDate, false}, {"f", kBool, false}}
+
+const genTypes = `id BIGINT, k INTEGER, a INTEGER, tiny TINYINT, b DECIMAL(12,2), wide DECIMAL(38,4), c VARCHAR, d DOUBLE, r FLOAT, ts TIMESTAMP, day DATE, f BOOLEAN`
+
+// genValues are NULLs, duplicates, extremes, signed zeros, NaN and infinities.
+var genValues = map[string][]string{
+	"k":    {"NULL", "0", "0", "1", "1", "1", "2", "3"},
+	"a":    {"NULL", "-2147483648", "2147483647", "0", "5", "5", "-7", "42"},
+	"tiny": {"NULL", "-128", "127", "0", "1"},
+	"b":    {"NULL", "0", "0.01", "-0.01", "9999999999.99", "-9999999999.99", "12.5"},
+	"wide": {"NULL", "0.0001", "1234567890123456789012345678.1234", "-1234567890123456789012345678.1234"},
+	"c":    {"NULL", "''", "'a'", "'A'", "'b '", "'é'", "'10'", "'9'"},
+	"d":    {"NULL", "'-0.0'", "'0.0'", "'nan'", "'inf'", "'-inf'", "1.5", "0.1", "-1000.25", "3e5"},
+	"r":    {"NULL", "'-0.0'", "'0.0'", "'nan'", "0.5", "0.1", "16777216"},
+	"ts":   {"NULL", "'2024-03-31 00:59:59.999999'", "'2024-03-31 01:00:00'", "'1969-12-31 23:00:00'", "'2024-10-27 12:00:00'"},
+	"day":  {"NULL", "'2024-02-29'", "'1969-12-31'", "'2024-02-28'", "'infinity'"},
+	"f":    {"NULL", "true", "false"},
+}
+
+// rows draws the content of a table.
+func (g *gen) rows(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%s(%d", map[bool]string{true: ", "}[i > 0], i+1)
+		for _, c := range genColumns[1:] {
+			b.WriteString(", " + g.pick("value", genValues[c.name]...))
+		}
+		b.WriteString(")")
+	}
+	return b.String()
+}
+
+func (g *gen) pick(what string, of ...string) string { return rapid.SampledFrom(of).Draw(g.t, what) }
+func (g *gen) chance(percent int) bool {
+	return rapid.IntRange(0, 99).Draw(g.t, "chance") < percent
+}
+func (g *gen) between(a, b int) int { return rapid.IntRange(a, b).Draw(g.t, "n") }
+
+func (g *gen) name(prefix string) string {
+	g.names++
+	return fmt.Sprintf("%s%d", prefix, g.names)
+}
+
+// expr draws an expression of a kind over a relation.
+func (g *gen) expr(r rel, kind string, depth int) string {
+	if depth <= 0 || g.chance(35) {
+		return g.leaf(r, kind)
+	}
+	e := func(k string) string { return g.expr(r, k, depth-1) }
+	if g.chance(15) {
+		switch g.between(0, 3) {
+		case 0:
+			return fmt.Sprintf("CASE WHEN %s THEN %s ELSE %s END", e(kBool), e(kind), e(kind))
+		case 1:
+			return fmt.Sprintf("coalesce(%s, %s)", e(kind), e(kind))
+		case 2:
+			return fmt.Sprintf("nullif(%s, %s)", e(kind), e(kind))
+		default:
+			return fmt.Sprintf("greatest(%s, %s)", e(kind), e(kind))
+		}
+	}
+	switch kind {
+	case kInt:
+		return fill(g.pick("int", "(%[1]s::HUGEINT + %[2]s)", "(%[1]s::HUGEINT - 3)", "(%[1]s %% 7)", "(%[1]s // 3)", "abs(%[1]s::HUGEINT)", "(%[1]s::HUGEINT * 2)", "len(%[3]s)",
+			"(%[4]s)::INTEGER", "date_part('day', %[5]s)", "(%[1]s & 7)", "sign(%[1]s)") + "\x00" + strings.Join([]string{e(kInt), e(kInt), e(kText), e(kBool), e(kTime)}, "\x00"))
+	case kDec:
+		return fill(g.pick("dec", "(%[1]s + 1)", "(- %[1]s)", "round(%[1]s, 1)", "abs(%[1]s)") + "\x00" + e(kDec))
+	case kDbl:
+		return fill(g.pick("dbl", "(%[1]s * 0.5)", "(%[1]s + 1)", "(- %[1]s)", "(%[2]s / 4)", "(%[2]s::DOUBLE)", "floor(%[1]s)", "round(%[1]s, 1)") + "\x00" + e(kDbl) + "\x00" + e(kInt))
+	case kText:
+		return fill(g.pick("text", "(%[1]s || 'x')", "upper(%[1]s)", "(%[2]s::VARCHAR)", "left(%[1]s, 1)", "replace(%[1]s, 'a', '')", "strftime(%[3]s, '%%Y-%%m')") + "\x00" + e(kText) + "\x00" + e(kInt) + "\x00" + e(kTime))
+	case kTime:
+		return fill(g.pick("time", "date_trunc('hour', %[1]s)", "(%[1]s + INTERVAL 1 DAY)", "time_bucket(INTERVAL '6 hours', %[1]s)") + "\x00" + e(kTime))
+	case kDate:
+		return fill(g.pick("date", "(%[1]s)::DATE", "last_day(%[1]s)") + "\x00" + e(kTime))
+	}
+	return g.boolean(r, depth)
+}
+
+// fill puts the drawn arguments into a drawn form.
+func fill(s string) string {
+	parts := strings.Split(s, "\x00")
+	args := make([]any, len(parts)-1)
+	for i, p := range parts[1:] {
+		args[i] = p
+	}
+	return strings.Split(fmt.Sprintf(parts[0], args...), "%!(EXTRA")[0]
+}
+
+func (g *gen) boolean(r rel, depth int) string {
+	e := func(k string) string { return g.expr(r, k, depth-1) }
+	kind := g.pick("compared", kInt, kInt, kText, kDec, kDbl, kTime, kDate)
+	switch g.between(0, 7) {
+	case 0, 1:
+		return "(" + e(kind) + g.pick("op", " = ", " <> ", " < ", " > ", " <= ", " >= ", " IS DISTINCT FROM ", " IS NOT DISTINCT FROM ") + e(kind) + ")"
+	case 2:
+		return "(" + e(kBool) + g.pick("and", " AND ", " OR ") + e(kBool) + ")"
+	case 3:
+		return "(NOT " + e(kBool) + ")"
+	case 4:
+		return "(" + e(kind) + g.pick("null", " IS NULL", " IS NOT NULL") + ")"
+	case 5:
+		return fmt.Sprintf("(%s %sIN (%s, %s))", e(kind), g.pick("not", "", "NOT "), e(kind), e(kind))
+	case 6:
+		return fmt.Sprintf("(%s BETWEEN %s AND %s)", e(kind), e(kind), e(kind))
+	}
+	return "(" + e(kText) + g.pick("like", " LIKE 'a%'", " ILIKE '%A'", " NOT LIKE '_'") + ")"
+}
+
+func (g *gen) leaf(r rel, kind string) string {
+	var names []string
+	for _, c := range r.cols {
+		if c.kind == kind && (!c.loose || g.chance(3)) {
+			names = append(names, c.name, c.name, c.name)
+		}
+	}
+	constants := map[string][]string{
+		kInt: {"0", "1", "-3", "NULL::INTEGER"}, kDec: {"0.5", "-1.25", "100.00"}, kDbl: {"0.5::DOUBLE", "'nan'::DOUBLE", "1e3"},
+		kText: {"'a'", "''", "'it''s'"}, kBool: {"true", "false", "NULL::BOOLEAN"},
+		kTime: {"TIMESTAMP '2024-03-31 01:00:00'"}, kDate: {"DATE '2024-02-29'"},
+	}
+	return g.pick("leaf", append(names, constants[kind][g.between(0, len(constants[kind])-1)])...)
+}
+
+// agg draws an aggregate call and the kind of its result.
+func (g *gen) agg(r rel) (call, kind string, loose bool) {
+	arg := func(k string) string { return g.expr(r, k, 1) }
+	if g.chance(40) {
+		arg = func(k string) string { return g.leaf(r, k) }
+	}
+	switch g.between(0, 9) {
+	case 0, 1:
+		call, kind = "count(*)", kInt
+	case 2:
+		call, kind = "count("+arg(g.pick("of", kInt, kText, kDbl, kBool))+")", kInt
+	case 3, 4:
+		kind = g.pick("sum", kInt, kInt, kDec, kDbl)
+		call, loose = "sum("+arg(kind)+")", kind == kDbl
+	case 5:
+		call, kind, loose = "avg("+arg(g.pick("avg", kInt, kDec, kDbl))+")", kDbl, true
+	case 6, 7:
+		kind = g.pick("minmax", kInt, kText, kDec, kDbl, kTime, kDate, kBool)
+		call = g.pick("fn", "min", "max") + "(" + arg(kind) + ")"
+	case 8:
+		call = g.pick("fn", "bool_and", "bool_or", "count_if") + "(" + arg(kBool) + ")"
+		kind = kBool
+		if strings.HasPrefix(call, "count_if") {
+			kind = kInt
+		}
+	default:
+		// Not of random doubles: DuckDB refuses NaN and infinity there.
+		call, kind, loose = g.pick("fn", "stddev", "var_pop", "var_samp", "stddev_pop")+"("+g.pick("small", "tiny", "k", "a", "id")+")", kDbl, true
+		if !slices.ContainsFunc(r.cols, func(c genCol) bool { return c.name == "tiny" }) {
+			call, kind, loose = "count(*)", kInt, false
+		}
+	}
+	if g.chance(20) {
+		call += " FILTER (" + g.pick("where", "", "WHERE ") + g.expr(r, kBool, 1) + ")"
+	}
+	return call, kind, loose
+}
+
+// from draws a relation to group: the source, or something made of it.
+func (g *gen) from(depth int) rel {
+	base := rel{sql: "t", cols: genColumns}
+	if depth <= 0 {
+		return base
+	}
+	switch g.between(0, 5) {
+	case 0:
+		return g.projected(g.from(depth - 1))
+	case 1:
+		a, b := g.from(depth-1), g.from(depth-1)
+		return g.union(a, b)
+	case 2, 3:
+		sql, cols := g.grouped(g.from(depth-1), false)
+		return rel{sql: "(" + sql + ")", cols: cols}
+	}
+	return base
+}
+
+func (g *gen) projected(r rel) rel {
+	var items []string
+	out := rel{}
+	for _, c := range r.cols {
+		if g.chance(60) {
+			name := g.name("p")
+			items = append(items, c.name+" AS "+name)
+			out.cols = append(out.cols, genCol{name, c.kind, c.loose})
+		}
+	}
+	kind := g.pick("kind", kInt, kText, kBool, kDec)
+	name := g.name("p")
+	items = append(items, g.expr(r, kind, 2)+" AS "+name)
+	out.cols = append(out.cols, genCol{name, kind, false})
+	out.sql = "(SELECT " + strings.Join(items, ", ") + " FROM " + r.sql + g.where(r) + ")"
+	return out
+}
+
+func (g *gen) union(a, b rel) rel {
+	var left, right []string
+	out := rel{}
+	for _, kind := range []string{kInt, kText, kDec, kBool, kDbl} {
+		if g.chance(60) {
+			name := g.name("u")
+			left, right = append(left, g.leaf(a, kind)+" AS "+name), append(right, g.expr(b, kind, 1)+" AS "+name)
+			out.cols = append(out.cols, genCol{name, kind, false})
+		}
+	}
+	if len(left) == 0 {
+		left, right = []string{"1 AS one"}, []string{"2 AS one"}
+		out.cols = []genCol{{"one", kInt, false}}
+	}
+	out.sql = fmt.Sprintf("(SELECT %s FROM %s%s UNION ALL SELECT %s FROM %s%s)",
+		strings.Join(left, ", "), a.sql, g.where(a), strings.Join(right, ", "), b.sql, g.where(b))
+	return out
+}
+
+func (g *gen) where(r rel) string {
+	if g.chance(60) {
+		return ""
+	}
+	return " WHERE " + g.expr(r, kBool, 2)
+}
+
+// grouped draws SELECT … GROUP BY …; the groups come first in the columns. With key the output is for
+// a sink: every column has an expression over the aggregates.
+func (g *gen) grouped(r rel, key bool) (string, []genCol) {
+	var items, groups []string
+	var cols []genCol
+	for range g.between(0, 3) {
+		kind := g.pick("group", kInt, kInt, kText, kDbl, kTime, kDate, kBool, kDec)
+		name := g.name("g")
+		expr := g.leaf(r, kind)
+		if g.chance(30) {
+			expr = g.expr(r, kind, 2)
+		}
+		items, groups = append(items, expr+" AS "+name), append(groups, name)
+		cols = append(cols, genCol{name, kind, false})
+	}
+	var having []string
+	for range g.between(1, 4) {
+		call, kind, loose := g.agg(r)
+		name := g.name("m")
+		if loose && g.chance(25) {
+			call, loose = "round("+call+", 2)", false
+		}
+		if kind == kInt && g.chance(20) {
+			call = "(" + call + ")::HUGEINT % 5 + 1"
+		}
+		items = append(items, call+" AS "+name)
+		cols = append(cols, genCol{name, kind, loose})
+		if !loose && kind == kInt && g.chance(20) {
+			having = append(having, call+g.pick("cmp", " > ", " <> ", " < ")+g.pick("than", "0", "1", "2"))
+		}
+	}
+	sql := "SELECT " + strings.Join(items, ", ") + " FROM " + r.sql + g.where(r)
+	switch {
+	case len(groups) == 0:
+	case g.chance(30):
+		sql += " GROUP BY ALL"
+	default:
+		sql += " GROUP BY " + strings.Join(groups, ", ")
+	}
+	if len(having) > 0 {
+		sql += " HAVING " + strings.Join(having, " AND ")
+	}
+	return sql, cols
+}
+
+// query draws a sink's SELECT and its key.
+func (g *gen) query() (sql string, key []string) {
+	sql, cols := g.grouped(g.from(2), true)
+	for _, c := range cols {
+		if strings.HasPrefix(c.name, "g") {
+			key = append(key, c.name)
+		}
+	}
+	if g.chance(12) { // each group once per branch
+		other, more := g.grouped(g.from(1), true)
+		if len(more) >= len(cols) {
+			tag := g.name("tag")
+			var left, right []string
+			for i, c := range cols {
+				if more[i].kind != c.kind || strings.HasPrefix(more[i].name, "g") != strings.HasPrefix(c.name, "g") {
+					return sql, key
+				}
+				left, right = append(left, c.name), append(right, more[i].name)
+			}
+			key = append(key, tag)
+			sql = fmt.Sprintf("SELECT 'x' AS %s, %s FROM (%s) UNION ALL SELECT 'y', %s FROM (%s)", tag, strings.Join(left, ", "), sql, strings.Join(right, ", "), other)
+		}
+	}
+	return sql, key
+}

@@ -1,0 +1,100 @@
+package planner
+
+import (
+	"context"
+	"errors"
+
+	"lockstep/engine/duck"
+)
+
+// foldNulls replaces functions of a NULL constant by NULL where DuckDB's binder does: x + NULL, but not
+// concat(x, NULL). Merging projections brings such constants into functions that were bound over a
+// column, and the rendered plan must be what DuckDB would make of it.
+func foldNulls(ctx context.Context, eng *duck.Engine, root Node) (Node, error) {
+	f := &nullFolder{ctx: ctx, eng: eng, known: map[string]bool{}}
+	out := f.node(root, map[*Shared]*Shared{})
+	if !f.changed {
+		return root, f.err
+	}
+	return normalise(out), f.err
+}
+
+type nullFolder struct {
+	ctx     context.Context
+	eng     *duck.Engine
+	known   map[string]bool // expression, with the types of its columns → it is NULL
+	changed bool
+	err     error
+}
+
+func (f *nullFolder) node(n Node, done map[*Shared]*Shared) Node {
+	rec := func(in Node) Node { return f.node(in, done) }
+	switch n := n.(type) {
+	case *Shared:
+		if done[n] == nil {
+			done[n] = &Shared{In: rec(n.In), refs: n.refs}
+		}
+		return done[n]
+	case *Filter:
+		return &Filter{In: rec(n.In), Conjuncts: mapExprs(n.Conjuncts, f.expr)}
+	case *Project:
+		return &Project{In: rec(n.In), Exprs: mapExprs(n.Exprs, f.expr)}
+	case *Aggregate:
+		return &Aggregate{In: rec(n.In), Groups: mapExprs(n.Groups, f.expr), Aggs: mapAggs(n.Aggs, f.expr)}
+	}
+	return mapInputs(n, rec)
+}
+
+func (f *nullFolder) expr(e *Expr) *Expr {
+	if len(e.Args) == 0 {
+		return e
+	}
+	c := *e
+	c.Args = mapExprs(e.Args, f.expr)
+	if c.Op != opFunc || !anyNull(c.Args) {
+		return &c
+	}
+	stmt := "SELECT " + c.sql(cols("")) + " AS c0 FROM " + typedColumns(&c)
+	null, seen := f.known[stmt]
+	if !seen && f.err == nil {
+		null = f.isNull(stmt)
+		f.known[stmt] = null
+	}
+	if !null {
+		return &c
+	}
+	f.changed = true
+	return &Expr{Op: opConst, Name: "CAST(NULL AS " + c.Type + ")", Type: c.Type, Pos: c.Pos}
+}
+
+// isNull asks the binder.
+func (f *nullFolder) isNull(stmt string) bool {
+	tree, err := serialize(f.ctx, f.eng, "json_serialize_plan", composed{text: stmt})
+	var r *refusal
+	if err != nil && !errors.As(err, &r) {
+		f.err = err
+	}
+	plans := children(tree, "plans")
+	if len(plans) != 1 {
+		return false
+	}
+	plan, _ := plans[0].(object)
+	exprs := children(plan, "expressions")
+	if len(exprs) != 1 {
+		return false
+	}
+	o, _ := exprs[0].(object)
+	return text(o, "expression_class") == "BOUND_CONSTANT" && isSet(child(o, "value"), "is_null")
+}
+
+func anyNull(exprs []*Expr) bool {
+	for _, e := range exprs {
+		for e.Op == opCast {
+			e = e.Args[0]
+		}
+		if e.Op == opConst && (e.Type == "NULL" || e.Name == "CAST(NULL AS "+e.Type+")") {
+			return true
+		}
+	}
+	return false
+}

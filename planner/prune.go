@@ -1,0 +1,145 @@
+package planner
+
+import "slices"
+
+// dropUnread removes columns and aggregates that nothing above reads. What a Shared is asked for is
+// known only when all its readers are seen, so the tree is rewritten until that does not grow.
+func dropUnread(root Node) Node {
+	k := &keeper{wants: map[*Shared][]int{}}
+	for {
+		k.grew, k.done = false, map[*Shared]kept{}
+		out, to := k.keep(root, all(len(root.Types())))
+		if !k.grew {
+			exprs := make([]*Expr, len(to)) // a scan at the root has sorted its columns
+			for i, typ := range root.Types() {
+				exprs[i] = ref(to[i], typ)
+			}
+			return restored(&Project{In: out, Exprs: exprs})
+		}
+	}
+}
+
+type keeper struct {
+	wants map[*Shared][]int // what the readers seen so far ask for
+	done  map[*Shared]kept
+	grew  bool
+}
+
+type kept struct {
+	node Node
+	to   []int
+}
+
+func all(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// keep rewrites n to yield at least the wanted columns (ascending) and returns where each old column
+// is now; columns that are gone map to -1.
+func (k *keeper) keep(n Node, want []int) (Node, []int) {
+	switch n := n.(type) {
+	case *Scan:
+		columns, at := sortedUnique(want, func(i int) string { return lower(n.Cols[i]) })
+		s := &Scan{Source: n.Source}
+		for _, i := range columns {
+			s.Cols, s.Type = append(s.Cols, n.Cols[i]), append(s.Type, n.Type[i])
+		}
+		to := moved(len(n.Cols), nil)
+		for j, i := range want {
+			to[i] = at[j]
+		}
+		return s, to
+	case *Filter:
+		in, to := k.keep(n.In, union(want, refsOfAll(n.Conjuncts)))
+		return &Filter{In: in, Conjuncts: mapExprs(n.Conjuncts, func(e *Expr) *Expr { return e.remap(to) })}, to
+	case *Project:
+		var exprs []*Expr
+		for _, i := range want {
+			exprs = append(exprs, n.Exprs[i])
+		}
+		in, to := k.keep(n.In, refsOfAll(exprs))
+		return &Project{In: in, Exprs: mapExprs(exprs, func(e *Expr) *Expr { return e.remap(to) })}, moved(len(n.Exprs), want)
+	case *Aggregate:
+		stay := all(len(n.Groups))
+		a := &Aggregate{Groups: n.Groups}
+		reads := refsOfAll(n.Groups)
+		for _, i := range want {
+			if i >= len(n.Groups) {
+				agg := n.Aggs[i-len(n.Groups)]
+				stay, a.Aggs = append(stay, i), append(a.Aggs, agg)
+				reads = union(reads, refsOfAll(agg.exprs()))
+			}
+		}
+		in, to := k.keep(n.In, reads)
+		remap := func(e *Expr) *Expr { return e.remap(to) }
+		a.In, a.Groups, a.Aggs = in, mapExprs(a.Groups, remap), mapAggs(a.Aggs, remap)
+		return a, moved(len(n.Groups)+len(n.Aggs), stay)
+	case *Union:
+		u := &Union{}
+		for _, i := range want {
+			u.Type = append(u.Type, n.Type[i])
+		}
+		for _, in := range n.Ins {
+			branch, to := k.keep(in, want)
+			exprs := make([]*Expr, len(want))
+			for j, i := range want {
+				exprs[j] = ref(to[i], n.Type[i])
+			}
+			u.Ins = append(u.Ins, &Project{In: branch, Exprs: exprs})
+		}
+		return u, moved(len(n.Type), want)
+	case *Shared:
+		return k.shared(n, want)
+	}
+	return n, all(len(n.Types()))
+}
+
+func (k *keeper) shared(n *Shared, want []int) (Node, []int) {
+	all := union(k.wants[n], want)
+	if len(all) > len(k.wants[n]) {
+		k.wants[n], k.grew = all, true
+	}
+	if have, ok := k.done[n]; ok {
+		return have.node, have.to
+	}
+	in, to := k.keep(n.In, all)
+	k.done[n] = kept{node: &Shared{In: in, refs: n.refs}, to: to}
+	return k.done[n].node, to
+}
+
+func (a *Agg) exprs() []*Expr {
+	if a.Filter == nil {
+		return a.Args
+	}
+	return append(slices.Clone(a.Args), a.Filter)
+}
+
+// moved inverts a list of kept columns.
+func moved(n int, kept []int) []int {
+	to := make([]int, n)
+	for i := range to {
+		to[i] = -1
+	}
+	for at, i := range kept {
+		to[i] = at
+	}
+	return to
+}
+
+func refsOfAll(exprs []*Expr) []int {
+	var out []int
+	for _, e := range exprs {
+		out = union(out, refsOf(e))
+	}
+	return out
+}
+
+func union(a, b []int) []int {
+	out := append(slices.Clone(a), b...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,16 @@
+ATTACH 'm.duckdb' AS m;
+CREATE SOURCE t (k INTEGER, a INTEGER, b DECIMAL(12,2), c VARCHAR, d DOUBLE, ts TIMESTAMP, f BOOLEAN, j JSON,
+  l INTEGER[], s STRUCT(x INTEGER, y VARCHAR), e ENUM('b', 'a')) FROM 't.parquet';
+
+CREATE SINK m.s1 PRIMARY KEY (k) AS SELECT k, avg(a) AS n FROM t GROUP BY k HAVING avg(a) > 3;
+CREATE SINK m.s2 PRIMARY KEY (n) AS SELECT avg(a) AS n, count(*) AS m FROM t GROUP BY k;
+CREATE SINK m.s3 PRIMARY KEY (v) AS SELECT v, count(*) AS n FROM (SELECT k, avg(a) AS v FROM t GROUP BY k) GROUP BY v;
+CREATE SINK m.s4 PRIMARY KEY (k) AS SELECT k, count(*) FILTER (v > 3) AS n FROM (SELECT k, c, sum(d) AS v FROM t GROUP BY k, c) GROUP BY k;
+CREATE SINK m.s5 PRIMARY KEY (k) AS SELECT k, sum(v) AS n FROM (SELECT k, c, sum(d) AS v FROM t GROUP BY k, c) GROUP BY k;
+CREATE SINK m.s6 PRIMARY KEY (k) AS SELECT k, CASE WHEN avg(a) > 3 THEN 'high' ELSE 'low' END AS n FROM t GROUP BY k;
+CREATE SINK m.s7 PRIMARY KEY (k) AS SELECT k, avg(a)::VARCHAR AS n FROM t GROUP BY k;
+CREATE SINK m.s8 PRIMARY KEY (k) AS SELECT k, floor(avg(a)) AS n FROM t GROUP BY k;
+CREATE SINK m.s9 PRIMARY KEY (k) AS SELECT k, avg(a) > 3 AS hot FROM t GROUP BY k;
+CREATE SINK m.s10 PRIMARY KEY (k) AS SELECT k, [avg(a)] AS n FROM t GROUP BY k;
+CREATE SINK m.s11 PRIMARY KEY (k) AS SELECT k, {'v': avg(a)} AS n FROM t GROUP BY k;
+CREATE SINK m.s12 PRIMARY KEY (k) AS SELECT k, format('{:.2f}', stddev(a)) AS n FROM t GROUP BY k;

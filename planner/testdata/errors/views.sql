@@ -1,0 +1,23 @@
+ATTACH 'm.duckdb' AS m;
+CREATE SOURCE t (k INTEGER, a INTEGER, b DECIMAL(12,2), c VARCHAR, d DOUBLE, ts TIMESTAMP, f BOOLEAN, j JSON,
+  l INTEGER[], s STRUCT(x INTEGER, y VARCHAR), e ENUM('b', 'a')) FROM 't.parquet';
+
+CREATE VIEW good AS SELECT k, a, c FROM t WHERE a > 0;
+
+CREATE VIEW unread AS
+SELECT k, sum(amout) AS n
+FROM t
+GROUP BY k;
+
+CREATE VIEW early AS SELECT * FROM late;
+
+CREATE VIEW late AS SELECT k, count(DISTINCT a) AS n,
+  median(a) AS m FROM t GROUP BY k;
+
+CREATE VIEW decided AS SELECT k, avg(a) AS v FROM t GROUP BY k HAVING avg(a) > 3;
+
+CREATE SINK m.s1 PRIMARY KEY (k) AS SELECT k, n FROM late;
+CREATE SINK m.s2 PRIMARY KEY (k) AS SELECT k, m FROM late;
+CREATE SINK m.s3 PRIMARY KEY (k) AS SELECT k, v FROM decided;
+CREATE SINK m.s4 PRIMARY KEY (k) AS SELECT k, sum(aa) AS n FROM good GROUP BY k;
+CREATE SINK m.s5 PRIMARY KEY (k) AS SELECT k, count(*) AS n FROM goood GROUP BY k;
