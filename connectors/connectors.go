@@ -40,6 +40,7 @@ type SourceColumn struct {
 type Check struct {
 	Name string // "" when the author gave none
 	SQL  string
+	Text string // as the author wrote it, for messages; "" is SQL
 	Fail bool // a violation fails the batch, whatever max_rejects says
 }
 

@@ -61,6 +61,11 @@ func (p *Pipeline) Reconcile(ctx context.Context, tables Tables) ([]Difference, 
 		return nil, err
 	}
 	p.followRenames(ctx, position)
+	for _, set := range p.Plan.Variables {
+		if err := p.Duck.Exec(ctx, set); err != nil {
+			return nil, err
+		}
+	}
 	l := &life{Pipeline: p, position: position}
 	inputs, err := l.consumed(ctx)
 	defer inputs.close()
@@ -132,11 +137,25 @@ func (l *life) checkRows(ctx context.Context, in *input) error {
 	if err := l.Duck.QueryRow(ctx, "SELECT count(*) FROM "+duck.Quote(in.plan.Name), nil, &n); err != nil {
 		return err
 	}
+	if rejects := rejectsOf(in); rejects != "" {
+		var rejected int64
+		if err := l.Duck.QueryRow(ctx, "SELECT count(*) FROM "+duck.Quote(rejects), nil, &rejected); err != nil {
+			return err
+		}
+		n += rejected
+	}
 	if n == want {
 		return nil
 	}
 	return &connectors.InputError{Source: in.plan.Name, Split: fmt.Sprintf("%d splits", len(in.ranges)),
 		Reason: fmt.Sprintf("they give %d rows now, %d were consumed", n, want), Hint: "the input was changed after it was read; put it back as it was"}
+}
+
+func rejectsOf(in *input) string {
+	if in.scan == nil {
+		return ""
+	}
+	return in.scan.Rejects()
 }
 
 // unchanged lets the sources check, after all rows were read, that they were those once consumed.

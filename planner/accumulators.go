@@ -96,13 +96,13 @@ func (f *foldRules) rule(a *Agg) finish {
 		return whenSeen(seen, a.Type, func(acc func(string) string) string { return acc(yes) })
 	case "bool_and", "bool_or":
 		return f.boolean(a, arg)
-	case "sum", "fsum":
+	case "sum":
 		if isFloat(arg.typ) {
 			return f.floatSum(arg, a.Type, false)
 		}
 		seen, sum := f.exactSum(arg)
 		return whenSeen(seen, a.Type, func(acc func(string) string) string { return acc(sum) })
-	case "avg", "favg":
+	case "avg":
 		if isFloat(arg.typ) {
 			return f.floatSum(arg, a.Type, true)
 		}

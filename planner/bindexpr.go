@@ -224,12 +224,10 @@ func erased(o object, e *Expr) bool {
 }
 
 var aggregateAliases = map[string]string{
-	"mean":      "avg",
-	"stddev":    "stddev_samp",
-	"variance":  "var_samp",
-	"countif":   "count_if",
-	"kahan_sum": "fsum",
-	"sumkahan":  "fsum",
+	"mean":     "avg",
+	"stddev":   "stddev_samp",
+	"variance": "var_samp",
+	"countif":  "count_if",
 }
 
 // canonicalAggregate is the one name of an aggregate.

@@ -138,3 +138,26 @@ func TestOverflowIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// A floating sum stays within 1e-12 × Σ|x| of the true sum, however many batches there are and however
+// much cancels. The values are whole, so that the truth is exact in a HUGEINT.
+func TestFloatSumsStayClose(t *testing.T) {
+	eng := openEngine(t, 1)
+	mustExec(t, eng, `CREATE TABLE all_t AS SELECT i AS id, (i % 2)::INTEGER AS k,
+		(CASE WHEN i % 3 = 0 THEN -1 ELSE 1 END * ((i * 7919) % 1000003)::DOUBLE * CASE i % 4 WHEN 0 THEN 1e12 WHEN 1 THEN 1 ELSE 1e6 END) AS d FROM range(1, 4001) r(i)`)
+	plan := mustCompile(t, "ATTACH 'm.duckdb' AS m; CREATE SOURCE t (id BIGINT, k INTEGER, d DOUBLE) FROM 't.parquet'; CREATE SINK m.out PRIMARY KEY (k) AS SELECT k, sum(d) AS s FROM t GROUP BY k;")
+	l, err := begin(eng, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 40 {
+		if err := l.batch(100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	worst := mustQuery(t, eng, `SELECT max(abs(g.s::HUGEINT - w.s) / w.size) <= 1e-12 FROM target0 g JOIN
+		(SELECT k, sum(d::HUGEINT) AS s, sum(abs(d)::HUGEINT)::DOUBLE AS size FROM t GROUP BY k) w USING (k)`)
+	if worst != "true" {
+		t.Errorf("too far: %s", mustQuery(t, eng, "SELECT list(s)::VARCHAR FROM target0"))
+	}
+}

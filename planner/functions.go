@@ -61,7 +61,7 @@ var (
 // aggregateFunctions lists what exists as an aggregate in DuckDB and has a rule here; the rules are in
 // accumulators.go.
 var aggregateFunctions = words(`
-avg bool_and bool_or count count_if count_star favg fsum max min stddev_pop stddev_samp sum var_pop var_samp
+avg bool_and bool_or count count_if count_star max min stddev_pop stddev_samp sum var_pop var_samp
 `)
 
 // aggregateHints lists all other aggregates, with what to write instead.
@@ -81,7 +81,9 @@ var aggregateHints = hintPerName(map[string]string{
 	"use bool_and, bool_or or count_if per bit":       "bit_and bit_or bit_xor",
 	"it needs an OVER clause, and window functions have no rule yet": "cume_dist dense_rank fill lag lead nth_value " +
 		"ntile percent_rank rank rank_dense row_number",
-	"use sum": "sum_no_overflow",
+	// Of an infinity they give NaN or not, with the order of the rows.
+	"use sum: it is kept as exactly":      "fsum kahan_sum sumkahan sum_no_overflow",
+	"use avg: its sum is kept as exactly": "favg",
 })
 
 func hintPerName(namesPerHint map[string]string) map[string]string {

@@ -90,6 +90,9 @@ func (g *gate) value(v any) {
 		outer, depth := g.sel, g.depth
 		if class := text(v, "class"); class != "" {
 			g.expression(v, class)
+			if class == "SUBQUERY" {
+				return // it is refused as a whole
+			}
 		} else if kind := text(v, "type"); kind != "" && !g.clause(v, kind) {
 			return
 		}
@@ -144,7 +147,7 @@ func (g *gate) expression(o object, class string) {
 	case "WINDOW":
 		g.refuse(g.at(o), "a row per key can come from min, max and GROUP BY", "window function %s is not supported by this version", text(o, "function_name"))
 	case "SUBQUERY":
-		g.refuse(pos, "compute it in a column of the source, or give the value with SET VARIABLE", "a subquery inside an expression is not supported by this version")
+		g.refuse(pos, "give the values with SET VARIABLE, or write IN (1, 2) for = ANY([1, 2])", "a subquery inside an expression is not supported by this version")
 	case "LAMBDA":
 		if kind := text(o, "type"); kind != "FUNCTION" {
 			g.refuse(pos, "use list_sum, list_max or list_contains where they fit", "lambda functions are not supported")

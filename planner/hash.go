@@ -38,6 +38,7 @@ type canonicalSource struct {
 	Name      string   `json:"name"`
 	From      string   `json:"from"`
 	Columns   []string `json:"columns"`
+	Checks    []string `json:"checks,omitempty"`
 	Options   []string `json:"options"`
 	Watermark string   `json:"watermark,omitempty"`
 }
@@ -56,7 +57,7 @@ type canonicalSink struct {
 }
 
 // notMeaning lists WITH options that change how a pipeline runs and not what it computes.
-var notMeaning = words("max_batch_rows max_batch_bytes")
+var notMeaning = words("max_batch_rows max_batch_bytes max_rejects")
 
 func hashOf(p *Plan, duckdbVersion string) (Hash, error) {
 	c := canonical{Env: []string{"UTC", duckdbVersion, fmt.Sprint(canonVersion)}}
@@ -123,6 +124,10 @@ func canonSource(s Source, used map[string]bool) canonicalSource {
 		c.Columns = append(c.Columns, canonColumn(col))
 	}
 	sort.Strings(c.Columns)
+	for _, check := range s.Checks {
+		c.Checks = append(c.Checks, check.canon)
+	}
+	sort.Strings(c.Checks)
 	for _, o := range s.Decl.With {
 		if canon := canonOption(o); canon != "" {
 			c.Options = append(c.Options, canon)
@@ -148,6 +153,12 @@ func canonColumn(c Column) string {
 	s := canonName(c.Name) + " " + c.Type
 	if c.NotNull {
 		s += " not null"
+	}
+	if c.Metadata != "" {
+		s += " metadata " + c.Metadata
+	}
+	if c.Computed != "" {
+		s += " as " + c.canon
 	}
 	return s
 }

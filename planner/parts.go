@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -163,6 +165,10 @@ func (p *planning) sourceParts() {
 		}
 		if w := s.Decl.Watermark; w != nil {
 			add("WATERMARK", c.Watermark, oneLine(p.script.Text[w.Span.Start:w.Span.End]), w.Span.Start)
+		}
+		for i, check := range s.Checks {
+			decl := s.Decl.Checks[i]
+			add("CHECK "+cmp.Or(check.Name, fmt.Sprint(i+1)), check.canon, oneLine(decl.Expr.Text), decl.Span.Start)
 		}
 		for i, col := range s.Decl.Columns {
 			add("column "+col.Name.Text, canonColumn(s.Columns[i]), oneLine(p.script.Text[col.Span.Start:col.Span.End]), col.Span.Start)

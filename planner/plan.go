@@ -16,6 +16,9 @@ type Plan struct {
 	Steps   []Step // in the order they run
 	Sinks   []Sink
 	Hash    Hash
+	// Variables are the statements that set what the author's own text, Sink.OneShot, reads with
+	// getvariable. The plan's other statements have the values in them.
+	Variables []string
 
 	state []canonicalState // of the steps
 	parts []part           // what can be named when the plan changes
@@ -26,14 +29,18 @@ type Source struct {
 	Name    string
 	Decl    *sql.Source
 	Columns []Column // declared, or taken from the input and pinned by the plan
+	Checks  []Check
 	Reads   int      // how many steps scan it in a batch
 }
 
 // Column is a column of a source.
 type Column struct {
-	Name    string
-	Type    string
-	NotNull bool
+	Name     string
+	Type     string
+	NotNull  bool
+	Metadata string // what the source knows of the row, "" for a column of the input
+	Computed string // SQL over the other columns, "" for a column of the input
+	canon    string // of Computed
 }
 
 // Col is a column of a step's state.

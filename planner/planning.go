@@ -19,7 +19,7 @@ func Compile(ctx context.Context, script *sql.Script, infer Infer) (*Plan, error
 	}
 	defer eng.Close()
 	p := &planning{
-		eng: eng, script: script, tables: map[string]bool{}, casts: map[string]string{},
+		eng: eng, script: script, tables: map[string]bool{}, casts: map[string]string{}, types: map[string]string{},
 		plan:  &Plan{Script: script, Name: script.Name},
 		scope: &scope{columns: map[string][]string{}, broken: map[string]bool{}, later: map[string]bool{}},
 	}
@@ -45,6 +45,7 @@ type planning struct {
 	scope  *scope
 	tables map[string]bool   // sources that DuckDB has a table for
 	above  []*sql.View       // without fault, in the order of the file
+	types  map[string]string // DuckDB's names of declared types, by how they are declared
 	casts  map[string]string // of constants: what is wrong with them, by their SQL
 	faults sql.Errors
 }
@@ -100,9 +101,11 @@ func (p *planning) variables(ctx context.Context, _ Infer) error {
 		case !constant(tree):
 			p.fault(v.Value.Span, "write the value itself", "SET VARIABLE takes a constant")
 		default:
-			if err := p.eng.Exec(ctx, "SET VARIABLE "+duck.Quote(v.Name.Text)+" = ("+v.Value.Text+"\n)"); err != nil {
+			set := "SET VARIABLE " + duck.Quote(v.Name.Text) + " = (" + v.Value.Text + "\n)"
+			if err := p.eng.Exec(ctx, set); err != nil {
 				p.fault(v.Value.Span, "", "%s", firstSentence(err))
 			}
+			p.plan.Variables = append(p.plan.Variables, set)
 		}
 	}
 	return nil
@@ -146,23 +149,16 @@ func (p *planning) sources(ctx context.Context, infer Infer) error {
 		if err != nil {
 			return err
 		}
-		names := make([]string, len(columns))
-		defs := make([]string, len(columns))
-		for i, c := range columns {
-			names[i], defs[i] = c.Name, duck.Quote(c.Name)+" "+c.Type
-		}
-		p.scope.add(s.Name.Text, names)
 		if columns == nil {
+			p.scope.add(s.Name.Text, nil)
 			p.scope.broken[strings.ToLower(s.Name.Text)] = true
 			continue
 		}
-		if err := p.eng.Exec(ctx, "CREATE TABLE "+duck.Quote(s.Name.Text)+" ("+strings.Join(defs, ", ")+")"); err != nil {
-			p.fault(s.Head, "", "%s", firstSentence(err))
-			p.scope.broken[strings.ToLower(s.Name.Text)] = true
-			continue
+		checks, err := p.rows(ctx, s, columns)
+		if err != nil {
+			return err
 		}
-		p.tables[s.Name.Text] = true
-		p.plan.Sources = append(p.plan.Sources, Source{Name: s.Name.Text, Decl: s, Columns: columns})
+		p.plan.Sources = append(p.plan.Sources, Source{Name: s.Name.Text, Decl: s, Columns: columns, Checks: checks})
 	}
 	return nil
 }
@@ -184,11 +180,18 @@ func (p *planning) columns(ctx context.Context, s *sql.Source, infer Infer) ([]C
 	}
 	var columns []Column
 	for _, c := range s.Columns {
-		typ, err := p.typeOf(ctx, c.Type)
-		if err != nil {
-			return nil, err
+		typ, known := p.types[c.Type.Text]
+		if !known {
+			faults := len(p.faults)
+			var err error
+			if typ, err = p.typeOf(ctx, c.Type); err != nil {
+				return nil, err
+			}
+			if len(p.faults) == faults { // else each place it is used at is told
+				p.types[c.Type.Text] = typ
+			}
 		}
-		columns = append(columns, Column{Name: c.Name.Text, Type: typ, NotNull: c.NotNull})
+		columns = append(columns, Column{Name: c.Name.Text, Type: typ, NotNull: c.NotNull, Metadata: c.Metadata})
 	}
 	return columns, nil
 }

@@ -159,7 +159,7 @@ func argumentRule(a *Agg, arg *Expr) (hint string, ok bool) {
 		if isNested(t) || t == "NULL" || t == "INTERVAL" || t == "JSON" || t == "TIME WITH TIME ZONE" {
 			return "take it of one of its parts, or of its text", false
 		}
-	case "sum", "avg", "fsum", "favg":
+	case "sum", "avg":
 		if !isInteger(t) && !isDecimal(t) && !isFloat(t) && (t != "BOOLEAN" || a.Name != "sum") {
 			if strings.HasPrefix(t, "TIMESTAMP") || t == "DATE" || t == "INTERVAL" || t == "TIME" {
 				return "take it of a number: " + a.Name + "(epoch(x))", false
@@ -179,7 +179,7 @@ func retractable(a *Agg, arg *Expr) bool {
 	switch a.Name {
 	case "min", "max":
 		return false
-	case "sum", "avg", "fsum", "favg":
+	case "sum", "avg":
 		return !isFloat(arg.Type)
 	case "var_pop", "var_samp", "stddev_pop", "stddev_samp":
 		_, small := smallInteger(arg)
@@ -190,7 +190,7 @@ func retractable(a *Agg, arg *Expr) bool {
 
 func (c *checker) aggregateExactness(a *Agg, in []exactness) exactness {
 	switch a.Name {
-	case "avg", "favg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", "fsum":
+	case "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp":
 		return inexact
 	case "sum":
 		if isFloat(a.Type) {

@@ -21,7 +21,9 @@ type scope struct {
 }
 
 func (s *scope) add(name string, columns []string) {
-	s.names = append(s.names, name)
+	if _, again := s.columns[strings.ToLower(name)]; !again {
+		s.names = append(s.names, name)
+	}
 	s.columns[strings.ToLower(name)] = columns
 }
 

@@ -11,7 +11,7 @@ func (s *Script) Unsupported() []*Error {
 		f.add(span, instead, "%s not supported by this version", what)
 	}
 	for _, t := range s.Tests {
-		later(t.Name.Span, "CREATE TEST is", "remove it; etl preview shows the rows for a small input")
+		later(t.Name.Span, "CREATE TEST is", "remove it, and run the pipeline on a folder with a small input")
 	}
 	for _, a := range s.Audits {
 		later(a.Name.Span, "CREATE AUDIT is", "remove it, and query the table after the run")
@@ -34,17 +34,6 @@ func (s *Script) Unsupported() []*Error {
 }
 
 func unsupportedSource(s *Source, later func(Span, string, string)) {
-	for _, c := range s.Columns {
-		switch c.Kind {
-		case Computed:
-			later(c.Span, "a computed column is", "compute it in a CREATE VIEW over the source")
-		case Metadata:
-			later(c.Span, "a METADATA column is", "remove it")
-		}
-	}
-	for _, c := range s.Checks {
-		later(c.Span, "CHECK is", "filter in the SELECT, with WHERE; NOT NULL works")
-	}
 	if len(s.Key) > 0 {
 		span := Span{s.Key[0].Span.Start, s.Key[len(s.Key)-1].Span.End}
 		later(span, "PRIMARY KEY of a source is", "remove it: every row of the input is a new row")

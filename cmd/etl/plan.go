@@ -54,13 +54,13 @@ func printPlan(cmd *cobra.Command, s *session) error {
 			Plan     string `json:"plan"`
 			Explain  string `json:"explain"`
 			Fit      fit    `json:"fit"`
-		}{plan.Name, plan.Hash.ID, explain(plan), *f})
+		}{plan.Name, plan.Hash.ID, plan.Explain(), *f})
 		if f.blocked != nil {
 			return &printed{codeOf(f.blocked)}
 		}
 		return nil
 	}
-	if _, err := io.WriteString(out, explain(plan)); err != nil {
+	if _, err := io.WriteString(out, plan.Explain()); err != nil {
 		return err
 	}
 	if f.blocked == nil {

@@ -34,11 +34,11 @@ func (s *session) sourceFaults(plan *planner.Plan) sql.Errors {
 			continue
 		}
 		for _, c := range decl.Columns {
-			spec.Columns = append(spec.Columns, connectors.SourceColumn{Name: c.Name.Text, Type: c.Type.Text, NotNull: c.NotNull})
+			spec.Columns = append(spec.Columns, connectors.SourceColumn{Name: c.Name.Text, Type: c.Type.Text, NotNull: c.NotNull, Metadata: c.Metadata, Computed: c.Expr.Text})
 		}
 		if plan != nil { // then the types are spelled as DuckDB does
 			at := slices.IndexFunc(plan.Sources, func(p planner.Source) bool { return p.Name == spec.Name })
-			spec.Columns = sourceColumns(plan.Sources[at].Columns)
+			spec.Columns, spec.Checks = sourceColumns(plan.Sources[at].Columns), sourceChecks(plan.Sources[at].Checks)
 		}
 		for _, f := range files.Validate(spec) {
 			span, about := decl.From.Span, "source "+spec.Name
@@ -91,7 +91,15 @@ func (s *session) recompile(ctx context.Context, text string) (*planner.Plan, er
 func sourceColumns(columns []planner.Column) []connectors.SourceColumn {
 	out := make([]connectors.SourceColumn, len(columns))
 	for i, c := range columns {
-		out[i] = connectors.SourceColumn{Name: c.Name, Type: c.Type, NotNull: c.NotNull}
+		out[i] = connectors.SourceColumn{Name: c.Name, Type: c.Type, NotNull: c.NotNull, Metadata: c.Metadata, Computed: c.Computed}
+	}
+	return out
+}
+
+func sourceChecks(checks []planner.Check) []connectors.Check {
+	out := make([]connectors.Check, len(checks))
+	for i, c := range checks {
+		out[i] = connectors.Check{Name: c.Name, SQL: c.SQL, Text: c.Text, Fail: c.Fail}
 	}
 	return out
 }

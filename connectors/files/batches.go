@@ -36,7 +36,9 @@ type textColumn struct {
 	nulls   int
 }
 
-func (c *textColumn) append(text []byte) {
+func (c *textColumn) append(text []byte) { appendText(c, text) }
+
+func appendText[T []byte | string](c *textColumn, text T) {
 	n := len(c.offsets)
 	if n&7 == 0 {
 		c.valid = append(c.valid, 0)

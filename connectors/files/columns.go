@@ -101,9 +101,9 @@ func (s *Source) tests(fromText bool) []test {
 
 func checkReason(c connectors.Check) string {
 	if c.Name == "" {
-		return "breaks CHECK (" + c.SQL + ")"
+		return "breaks CHECK (" + checkText(c) + ")"
 	}
-	return "breaks " + c.Name + ", CHECK (" + c.SQL + ")"
+	return "breaks " + c.Name + ", CHECK (" + checkText(c) + ")"
 }
 
 // allGood is the condition that all tests are met.
@@ -147,4 +147,11 @@ func (s *Source) nothing(more ...string) string {
 		selects[i] = "CAST(NULL AS " + c.Type + ") AS " + duck.Quote(c.Name)
 	}
 	return "SELECT " + strings.Join(append(selects, more...), ", ") + " WHERE false"
+}
+
+func checkText(c connectors.Check) string {
+	if c.Text != "" {
+		return c.Text
+	}
+	return c.SQL
 }

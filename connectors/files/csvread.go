@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow"
 )
@@ -25,6 +27,8 @@ type csvReader struct {
 	limit int
 	row   int64
 	build *batchBuilder
+
+	fields []field // of a plain line; used again for the next
 }
 
 func (s *Source) openCSV(f file, l layout) (*csvReader, error) {
@@ -70,7 +74,7 @@ func (r *csvReader) batch() (arrow.RecordBatch, error) {
 			if f := fields[r.at[at]]; r.s.settings.isNull(f) {
 				r.build.texts[i].appendNull()
 			} else {
-				r.build.texts[i].append([]byte(f.text))
+				appendText(&r.build.texts[i], f.text)
 			}
 		}
 	}
@@ -185,10 +189,17 @@ func (r *csvReader) plainLine(window []byte, whole bool) (fields []field, size i
 	if err != nil {
 		return nil, 0, false
 	}
-	for _, f := range bytes.Split([]byte(text), []byte(r.rec.delim)) {
-		fields = append(fields, field{text: string(f)})
+	fields = r.fields[:0]
+	for {
+		at := strings.Index(text, r.rec.delim)
+		if at < 0 {
+			break
+		}
+		fields = append(fields, field{text: text[:at]})
+		text = text[at+len(r.rec.delim):]
 	}
-	return fields, size, true
+	r.fields = append(fields, field{text: text})
+	return r.fields, size, true
 }
 
 // pass moves on behind text.
@@ -207,12 +218,12 @@ func trimEnd(b []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(b, []byte{'\n'}), []byte{'\r'})
 }
 
-// shown makes the raw text of a record, which is only valid until the next one, a text of its own.
+// shown makes the raw text of a record, which is valid until the next one, UTF-8.
 func (r *csvReader) shown(rec record) record {
 	if r.rec.latin1 {
 		text, _ := r.rec.decode(rec.raw) // all bytes are characters
 		rec.raw = []byte(text)
-	} else {
+	} else if !utf8.Valid(rec.raw) {
 		rec.raw = bytes.ToValidUTF8(rec.raw, []byte("\uFFFD"))
 	}
 	return rec

@@ -293,10 +293,20 @@ func article(typ string) string {
 // literalPart is a text inside a SQL string.
 func literalPart(text string) string { return strings.ReplaceAll(text, "'", "''") }
 
-// undecodable is the fault of a column whose type no text can be decoded to.
-func undecodable(c connectors.SourceColumn, format string) *Fault {
-	_, nested := nestedShape(c.Type)
-	if !isInput(c) || decodable(c.Type) || nested && format == formatCSV {
+// undecodable is the fault of a column whose type no text can be decoded to. Types may still be spelled
+// as the author did; strict is for those that DuckDB spelled.
+func undecodable(c connectors.SourceColumn, format string, strict bool) *Fault {
+	if !isInput(c) {
+		return nil
+	}
+	typ := strings.ToUpper(c.Type)
+	nested := strings.HasPrefix(typ, "STRUCT") || strings.HasPrefix(typ, "MAP") || strings.HasSuffix(typ, "]")
+	bad := nested && format == formatJSON || strings.HasPrefix(typ, "UNION") || typ == "VARIANT" || typ == "GEOMETRY"
+	if strict {
+		_, known := nestedShape(c.Type)
+		bad = !decodable(c.Type) && !(known && format == formatCSV)
+	}
+	if !bad {
 		return nil
 	}
 	as := "VARCHAR"

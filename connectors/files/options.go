@@ -150,7 +150,7 @@ func newSettings(spec connectors.SourceSpec) (settings, []Fault) {
 			faults = append(faults, Fault{Reason: "a " + strings.ToUpper(s.format) + " source must declare its columns", Hint: "etl infer '" + spec.From + "' prints the statement"})
 		}
 		for _, c := range spec.Columns {
-			if f := undecodable(c, s.format); f != nil {
+			if f := undecodable(c, s.format, false); f != nil {
 				faults = append(faults, *f)
 			}
 		}

@@ -80,3 +80,16 @@ func TestOptionsAreDuckDBs(t *testing.T) {
 	p.parquet("in/a.parquet", "SELECT 'x'::BLOB AS id")
 	p.take("x")
 }
+
+// Before a plan is made types are spelled as the author did; then only what is plainly wrong is one.
+func TestTypesAsWritten(t *testing.T) {
+	spec := connectors.SourceSpec{Name: "s", From: "in/*.csv", Base: "/", Columns: declare("a int", "b TIMESTAMPTZ", "c decimal(12, 2)", "d text", "e STRUCT(a INT)[]", "f UNION(a INT)")}
+	var got []string
+	for _, f := range Validate(spec) {
+		got = append(got, f.Error())
+	}
+	same(t, got, []string{"column f: csv files cannot be read as UNION(a INT)\n  declare it as VARCHAR and convert it in the SELECT"})
+	spec.Columns = declare("a int", "b TIMESTAMPTZ", "c decimal(12, 2)", "d text", "e STRUCT(a INT)[]", "f BIGNUM")
+	_, err := Open(t.Context(), newEngine(t), spec)
+	failed[dataError](t, err, "source s: column f: csv files cannot be read as BIGNUM\n  declare it as VARCHAR and convert it in the SELECT")
+}

@@ -15,7 +15,8 @@ import (
 
 const shownRows = 10 // bad rows in a message
 
-// allowance is max_rejects: how many bad rows a file may have.
+// allowance is max_rejects: how many bad rows a file may have. Of a Parquet file that is read in
+// several batches, it is what each batch may have, as a share of the rows it reads.
 type allowance struct {
 	rows  int64
 	share *big.Rat // of the file's rows; nil: rows counts

@@ -191,7 +191,7 @@ func (s *Source) blame(ctx context.Context, path, values string) error {
 		}
 	}
 	for _, c := range s.spec.Checks {
-		if err := try("CHECK ("+c.SQL+")", "("+c.SQL+")", "("+s.computed("FROM "+values)+")"); err != nil {
+		if err := try("CHECK ("+checkText(c)+")", "("+c.SQL+")", "("+s.computed("FROM "+values)+")"); err != nil {
 			return err
 		}
 	}

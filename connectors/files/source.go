@@ -67,6 +67,18 @@ func (s *Source) spell(ctx context.Context) error {
 		return fmt.Errorf("source %s: %w", s.spec.Name, err)
 	}
 	s.spec.Columns = columns
+	if s.settings.format == formatParquet {
+		return nil
+	}
+	var errs []error
+	for _, c := range columns {
+		if f := undecodable(c, s.settings.format, true); f != nil {
+			errs = append(errs, f)
+		}
+	}
+	if len(errs) > 0 {
+		return &connectors.DataError{Source: s.spec.Name, Where: "source " + s.spec.Name, Err: errors.Join(errs...)}
+	}
 	return nil
 }
 

@@ -22,4 +22,4 @@ CREATE SINK m.s17 PRIMARY KEY (k) AS SELECT k, max(l) AS n, min(s) AS m FROM t G
 CREATE SINK m.s18 PRIMARY KEY (k) AS SELECT k, max(j) AS n FROM t GROUP BY k;
 CREATE SINK m.s19 PRIMARY KEY (k) AS SELECT k, max(ts - ts) AS n FROM t GROUP BY k;
 CREATE SINK m.s20 PRIMARY KEY (k) AS SELECT k, row_number() AS n FROM t GROUP BY k;
-CREATE SINK m.s21 PRIMARY KEY (k) AS SELECT k, sum_no_overflow(a) AS n FROM t GROUP BY k;
+CREATE SINK m.s21 PRIMARY KEY (k) AS SELECT k, sum_no_overflow(a) AS n, fsum(d) AS m, favg(d) AS o FROM t GROUP BY k;
