@@ -28,6 +28,9 @@ lint: ## formatting and vet
 
 fuzz: ## every fuzzer for $(FUZZTIME)
 	go test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) ./sql
+	go test -run '^$$' -fuzz '^FuzzCompile$$' -fuzztime $(FUZZTIME) ./planner
+	go test -run '^$$' -fuzz '^FuzzHeader$$' -fuzztime $(FUZZTIME) ./connectors/files
+	go test -run '^$$' -fuzz '^FuzzJSONLine$$' -fuzztime $(FUZZTIME) ./connectors/files
 
 bench: build ## measure against named baselines; ratios are printed
 	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./engine/bench

@@ -41,7 +41,7 @@ type Check struct {
 	Name string // "" when the author gave none
 	SQL  string
 	Text string // as the author wrote it, for messages; "" is SQL
-	Fail bool // a violation fails the batch, whatever max_rejects says
+	Fail bool   // a violation fails the batch, whatever max_rejects says
 }
 
 // Option is a literal of a WITH list. Raw is how it is written in SQL: 'text', 12, true.

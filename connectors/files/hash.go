@@ -113,7 +113,7 @@ func startHasher(ctx context.Context, files []file, see look) *hasher {
 func (h *hasher) wait(ctx context.Context) (map[string]hashed, error) {
 	select {
 	case <-h.done:
-		return h.sums, nil
+		return h.sums, ctx.Err() // a cancelled hash ends as well
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
