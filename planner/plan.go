@@ -30,7 +30,7 @@ type Source struct {
 	Decl    *sql.Source
 	Columns []Column // declared, or taken from the input and pinned by the plan
 	Checks  []Check
-	Reads   int      // how many steps scan it in a batch
+	Reads   int // how many steps scan it in a batch
 }
 
 // Column is a column of a source.
