@@ -11,7 +11,7 @@ import (
 
 // output names the columns of a sink and finds the key among them; nil after a fault.
 func (p *planning) output(ctx context.Context, s *sql.Sink, root Node, columns []exactness, refused bool) (*Sink, error) {
-	sink := &Sink{Name: nameOf(s.Name), Table: s.Name.Parts[len(s.Name.Parts)-1].Text, Decl: s, root: root}
+	sink := &Sink{Name: lower(nameOf(s.Name)), Table: s.Name.Parts[len(s.Name.Parts)-1].Text, Decl: s, root: root}
 	if len(s.Name.Parts) == 3 {
 		sink.Schema = s.Name.Parts[1].Text
 	}

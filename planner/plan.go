@@ -26,7 +26,7 @@ type Plan struct {
 
 // Source is a source as the plan uses it.
 type Source struct {
-	Name    string
+	Name    string // in lower case, as it is recorded: letter case has no meaning
 	Decl    *sql.Source
 	Columns []Column // declared, or taken from the input and pinned by the plan
 	Checks  []Check
@@ -90,7 +90,7 @@ type Step struct {
 
 // Sink is a keyed table with the statements that stage its changes.
 type Sink struct {
-	Name    string // as written
+	Name    string // database.table in lower case, as it is recorded
 	Schema  string // "" = default
 	Table   string
 	Decl    *sql.Sink

@@ -158,7 +158,7 @@ func (p *planning) sources(ctx context.Context, infer Infer) error {
 		if err != nil {
 			return err
 		}
-		p.plan.Sources = append(p.plan.Sources, Source{Name: s.Name.Text, Decl: s, Columns: columns, Checks: checks})
+		p.plan.Sources = append(p.plan.Sources, Source{Name: lower(s.Name.Text), Decl: s, Columns: columns, Checks: checks})
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (p *planning) rows(ctx context.Context, s *sql.Source, columns []Column) ([
 			inputs = append(inputs, c)
 		}
 	}
-	p.tables[name] = true
+	p.tables[lower(name)] = true
 	ok, err := p.tableOf(ctx, s, inputs)
 	if ok && len(inputs) < len(columns) {
 		if err = p.computed(ctx, s, columns); err == nil {
@@ -133,7 +133,7 @@ func (p *planning) tableOf(ctx context.Context, s *sql.Source, columns []Column)
 		names[i], defs[i] = c.Name, duck.Quote(c.Name)+" "+c.Type
 	}
 	p.scope.add(s.Name.Text, names)
-	err := p.eng.Exec(ctx, "CREATE OR REPLACE TABLE "+duck.Quote(s.Name.Text)+" ("+strings.Join(defs, ", ")+")")
+	err := p.eng.Exec(ctx, "CREATE OR REPLACE TABLE "+duck.Quote(lower(s.Name.Text))+" ("+strings.Join(defs, ", ")+")")
 	if err != nil && ctx.Err() == nil {
 		p.fault(s.Head, "", "%s", firstSentence(err))
 		p.scope.broken[strings.ToLower(s.Name.Text)] = true

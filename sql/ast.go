@@ -13,7 +13,7 @@ type Span struct{ Start, End int }
 type Script struct {
 	File      string // as the user named it, for messages
 	Text      string // the whole file, as read
-	Name      string // CREATE PIPELINE's name, else the file's base name without .sql
+	Name      string // CREATE PIPELINE's name, else the file's base name without .sql; in lower case
 	Pipeline  *Pipeline
 	Attaches  []*Attach
 	Variables []*Variable

@@ -13,7 +13,7 @@ import (
 // What needs a database is checked later: types, columns and tables that a SELECT names, options
 // of a connector.
 func Parse(file, text string) (*Script, error) {
-	s := &Script{File: file, Text: text, Name: pipelineName(file)}
+	s := &Script{File: file, Text: text, Name: strings.ToLower(pipelineName(file))}
 	f := &faults{script: s}
 	if checkEncoding(text, f) {
 		statements := split(lex(text, f), f)

@@ -70,7 +70,7 @@ func (p *parser) pipeline() {
 		p.fail(n.Name.Span, "", "a file is one pipeline: CREATE PIPELINE stands here a second time")
 		return
 	}
-	p.script.Pipeline, p.script.Name = n, n.Name.Text
+	p.script.Pipeline, p.script.Name = n, strings.ToLower(n.Name.Text)
 }
 
 var attachTypes = []string{"duckdb", "postgres"}

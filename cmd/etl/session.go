@@ -83,7 +83,7 @@ func (s *session) compile(ctx context.Context) error {
 	}
 	s.pipeline = &engine.Pipeline{Plan: plan, Duck: s.duck, Sources: map[string]connectors.Source{}, Now: time.Now, Version: version(), Recompile: s.recompile}
 	for _, source := range plan.Sources {
-		spec := s.specs[source.Name]
+		spec := s.specs[source.Decl.Name.Text]
 		spec.Columns, spec.Checks = sourceColumns(source.Columns), sourceChecks(source.Checks)
 		opened, err := files.Open(ctx, s.duck, spec)
 		if err != nil {

@@ -37,7 +37,7 @@ func (s *session) sourceFaults(plan *planner.Plan) sql.Errors {
 			spec.Columns = append(spec.Columns, connectors.SourceColumn{Name: c.Name.Text, Type: c.Type.Text, NotNull: c.NotNull, Metadata: c.Metadata, Computed: c.Expr.Text})
 		}
 		if plan != nil { // then the types are spelled as DuckDB does
-			at := slices.IndexFunc(plan.Sources, func(p planner.Source) bool { return p.Name == spec.Name })
+			at := slices.IndexFunc(plan.Sources, func(p planner.Source) bool { return p.Decl.Name.Text == spec.Name })
 			spec.Columns, spec.Checks = sourceColumns(plan.Sources[at].Columns), sourceChecks(plan.Sources[at].Checks)
 		}
 		for _, f := range files.Validate(spec) {
