@@ -28,6 +28,7 @@ lint: ## formatting and vet
 
 fuzz: ## every fuzzer for $(FUZZTIME)
 	go test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) ./sql
+	go test -run '^$$' -fuzz '^FuzzDecodeSegment$$' -fuzztime $(FUZZTIME) ./checkpoints
 	go test -run '^$$' -fuzz '^FuzzCompile$$' -fuzztime $(FUZZTIME) ./planner
 	go test -run '^$$' -fuzz '^FuzzHeader$$' -fuzztime $(FUZZTIME) ./connectors/files
 	go test -run '^$$' -fuzz '^FuzzJSONLine$$' -fuzztime $(FUZZTIME) ./connectors/files

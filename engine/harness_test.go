@@ -109,7 +109,7 @@ func (p *project) open() *opened {
 	fatal(err)
 	eng, err := duck.Open(ctx, duck.Options{Dirs: []string{p.dir}, TempDir: p.t.TempDir(), Threads: 1})
 	fatal(err)
-	dest, err := duckdb.Open(ctx, eng, filepath.Join(p.dir, "m.duckdb"), "m", false)
+	dest, err := duckdb.Open(ctx, eng, filepath.Join(p.dir, "m.duckdb"), "m", duckdb.Access{})
 	fatal(err)
 	sources := map[string]connectors.Source{}
 	for _, s := range plan.Sources {

@@ -256,7 +256,7 @@ func (b *binder) agg(o object) (*Agg, error) {
 		}
 	}
 	if text(o, "aggregate_type") == "DISTINCT" && !idempotent[a.Name] {
-		return nil, refuse(-1, distinctHint, "%s(DISTINCT …) is not supported by this version", a.Name)
+		return nil, refuse(-1, distinctHint(a.Name), "%s(DISTINCT …) is not supported by this version", a.Name)
 	}
 	if o["order_bys"] != nil || o["function_data"] != nil {
 		return nil, refuse(-1, "", "%s with an order or a constant argument has no rule", a.Name)

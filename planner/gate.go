@@ -213,14 +213,16 @@ func (g *gate) function(o object, pos int) {
 		return
 	}
 	if isSet(o, "distinct") && !idempotent[canonicalAggregate(name)] {
-		g.refuse(pos, distinctHint, "%s(DISTINCT …) is not supported by this version", name)
+		g.refuse(pos, distinctHint(name), "%s(DISTINCT …) is not supported by this version", name)
 	}
 	if len(children(child(o, "order_bys"), "orders")) > 0 {
 		g.refuse(pos, "leave it out: the result does not depend on it", "ORDER BY inside %s is not supported by this version", name)
 	}
 }
 
-const distinctHint = "group by the value first, in a subquery or CTE, and aggregate its groups: SELECT k, count(v) FROM (SELECT k, v FROM t GROUP BY k, v) GROUP BY k"
+func distinctHint(aggregate string) string {
+	return "group by the value first, in a subquery or CTE, and aggregate its groups: SELECT k, " + aggregate + "(v) FROM (SELECT k, v FROM t GROUP BY k, v) GROUP BY k"
+}
 
 // idempotent aggregates give the same for a value that is there twice, so DISTINCT changes nothing.
 var idempotent = words("min max bool_and bool_or")

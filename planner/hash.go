@@ -32,6 +32,30 @@ type canonical struct {
 	State   []canonicalState  `json:"state"`
 	Sinks   []canonicalSink   `json:"sinks"`
 	Env     []string          `json:"env"`
+	// Pinned are all columns of the sources that declare none, as they were taken from the input. They
+	// are stored with the plan and not hashed: those that are read count as part of the source.
+	Pinned map[string][]pinnedColumn `json:"pinned,omitempty"`
+}
+
+type pinnedColumn struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+// Pinned reads from a stored canonical form which columns its plan took from the input, by source.
+// Later runs go on with these, whatever files are there then.
+func Pinned(canonicalForm string) map[string][]Column {
+	var c canonical
+	if json.Unmarshal([]byte(canonicalForm), &c) != nil {
+		return nil // of a version that pinned nothing
+	}
+	out := map[string][]Column{}
+	for source, columns := range c.Pinned {
+		for _, col := range columns {
+			out[source] = append(out[source], Column{Name: col.Name, Type: col.Type})
+		}
+	}
+	return out
 }
 
 type canonicalSource struct {
@@ -57,7 +81,7 @@ type canonicalSink struct {
 }
 
 // notMeaning lists WITH options that change how a pipeline runs and not what it computes.
-var notMeaning = words("max_batch_rows max_batch_bytes max_rejects")
+var notMeaning = words("max_batch_rows max_batch_bytes max_rejects repeats")
 
 func hashOf(p *Plan, duckdbVersion string) (Hash, error) {
 	c := canonical{Env: []string{"UTC", duckdbVersion, fmt.Sprint(canonVersion)}}
@@ -72,6 +96,17 @@ func hashOf(p *Plan, duckdbVersion string) (Hash, error) {
 	c.State = append(c.State, p.state...)
 	slices.SortFunc(c.Sinks, func(a, b canonicalSink) int { return strings.Compare(a.Table, b.Table) })
 	slices.SortFunc(c.State, func(a, b canonicalState) int { return strings.Compare(a.Step, b.Step) })
+	for _, s := range p.Sources {
+		if len(s.Decl.Columns) > 0 {
+			continue
+		}
+		if c.Pinned == nil {
+			c.Pinned = map[string][]pinnedColumn{}
+		}
+		for _, col := range s.Columns {
+			c.Pinned[s.Name] = append(c.Pinned[s.Name], pinnedColumn{col.Name, col.Type})
+		}
+	}
 	doc, err := json.Marshal(c)
 	if err != nil {
 		return Hash{}, err

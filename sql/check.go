@@ -39,10 +39,18 @@ func (u unique) add(what, name string, span Span) bool {
 	return false
 }
 
+var (
+	reservedDatabases = map[string]bool{"etl": true, "main": true, "temp": true, "system": true, "memory": true}
+	reservedSchemas   = map[string]bool{"etl": true, "information_schema": true, "pg_catalog": true, "temp": true}
+)
+
 func checkNames(s *Script, f *faults) {
 	databases, variables, later := newUnique(f), newUnique(f), newUnique(f)
 	for _, n := range s.Attaches {
 		databases.add("database", n.Name.Text, n.Name.Span)
+		if reservedDatabases[strings.ToLower(n.Name.Text)] {
+			f.add(n.Name.Span, "choose another name, such as mart", "the name %s is DuckDB's or the engine's own", n.Name.Text)
+		}
 		target, fixed := n.Target.literal()
 		if fixed && n.Type == "duckdb" && (strings.HasPrefix(target, "postgres://") || strings.HasPrefix(target, "postgresql://")) {
 			f.add(n.Target.Span, "add (TYPE postgres) after the name", "this is the address of a Postgres database")
@@ -224,6 +232,9 @@ func checkTables(s *Script, f *faults) {
 		case !strings.EqualFold(destination, db.Text):
 			f.add(db.Span, "rows and positions commit in one transaction of one database: make it two pipelines",
 				"sinks in two databases: %s and %s", destination, db.Text)
+		}
+		if schema := n.Name.Parts[1].Text; len(n.Name.Parts) == 3 && reservedSchemas[strings.ToLower(schema)] {
+			f.add(n.Name.Parts[1].Span, "choose another schema", "the schema %s is not for tables of a pipeline", schema)
 		}
 		table := tableID(n.Name, a)
 		if tables[table] {

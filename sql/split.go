@@ -1,5 +1,7 @@
 package sql
 
+import "strings"
+
 // statement is the tokens of one statement, without its semicolon.
 type statement struct {
 	toks []token
@@ -56,7 +58,7 @@ func pair(toks []token, f *faults) (n int, whole bool) {
 		t := &toks[n]
 		if n > 0 && begins(toks[n:], len(open)) {
 			at := toks[n-1].span.End
-			f.add(Span{at, at}, "", "expected ; before the next statement: %s %s", t.text, toks[n+1].text)
+			f.add(Span{at, at}, "", "expected ; before the next statement: %s", strings.Join(strings.Fields(t.text+" "+toks[n+1].text), " "))
 			break
 		}
 		if t.kind == broken {

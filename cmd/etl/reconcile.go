@@ -33,6 +33,7 @@ be there, unchanged.`,
 
 func reconcile(cmd *cobra.Command, s *session) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	s.allRejects = true
 	exists, err := s.openToRead(ctx)
 	if err != nil {
 		return err

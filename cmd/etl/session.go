@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"lockstep/connectors"
@@ -25,6 +27,9 @@ type session struct {
 	duck     *duck.Engine        // after compile or openDuck
 	dest     *duckdb.Destination // after openDestination
 	temp     *tempDir
+	pinned   map[string][]planner.Column // by source in lower case: columns an earlier plan took from the input
+	// allRejects: rows that were rejected when they were read are so again, whatever max_rejects says now.
+	allRejects bool
 }
 
 // withFile parses a pipeline file and lets fn work with it. Whatever fn leaves open is closed, and no
@@ -69,6 +74,7 @@ func (s *session) compile(ctx context.Context) error {
 	if err := s.openDuck(ctx, s.sourceDirs()); err != nil {
 		return err
 	}
+	s.pin(ctx)
 	plan, err := planner.Compile(ctx, s.script, s.infer)
 	faults := s.faults
 	var planFaults sql.Errors
@@ -85,6 +91,10 @@ func (s *session) compile(ctx context.Context) error {
 	for _, source := range plan.Sources {
 		spec := s.specs[source.Decl.Name.Text]
 		spec.Columns, spec.Checks = sourceColumns(source.Columns), sourceChecks(source.Checks)
+		if s.allRejects && spec.Options["strict_mode"].Text != "false" {
+			spec.Options = maps.Clone(spec.Options)
+			spec.Options["max_rejects"] = connectors.Option{Raw: "'100%'", Text: "100%"}
+		}
 		opened, err := files.Open(ctx, s.duck, spec)
 		if err != nil {
 			return err
@@ -94,9 +104,27 @@ func (s *session) compile(ctx context.Context) error {
 	return nil
 }
 
+// pin looks up which columns the pipeline's last plan took from the input for sources that declare
+// none: the first file by name may be another one now, or gone. What is wrong with the destination is
+// said when it is opened to be used.
+func (s *session) pin(ctx context.Context) {
+	declared := func(d *sql.Source) bool { return len(d.Columns) > 0 }
+	if s.path == "" || !slices.ContainsFunc(s.script.Sources, func(d *sql.Source) bool { return !declared(d) }) {
+		return
+	}
+	dest, err := duckdb.Open(ctx, s.duck, s.path, s.alias, duckdb.Access{ReadOnly: true})
+	if err != nil {
+		return
+	}
+	if head, err := dest.Head(ctx, s.script.Name); err == nil {
+		s.pinned = planner.Pinned(head.Plan.Canonical)
+	}
+	_ = dest.Close()
+}
+
 // openDestination attaches the destination. A pipeline that was compiled is then ready to run.
 func (s *session) openDestination(ctx context.Context, readOnly bool) error {
-	dest, err := duckdb.Open(ctx, s.duck, s.path, s.alias, readOnly)
+	dest, err := duckdb.Open(ctx, s.duck, s.path, s.alias, duckdb.Access{ReadOnly: readOnly, HidePath: s.hidePath})
 	if err != nil {
 		return err
 	}

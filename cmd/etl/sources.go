@@ -59,6 +59,9 @@ func (s *session) infer(ctx context.Context, decl *sql.Source) ([]planner.Column
 	if !ok || len(files.Validate(spec)) > 0 {
 		return nil, nil // told already, or by sourceFaults
 	}
+	if columns, ok := s.pinned[strings.ToLower(decl.Name.Text)]; ok {
+		return columns, nil
+	}
 	columns, err := files.Columns(ctx, s.duck, spec)
 	var data *connectors.DataError
 	if errors.As(err, &data) {

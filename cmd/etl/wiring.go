@@ -18,14 +18,15 @@ type wiring struct {
 	secrets *secrets
 	dir     string // of the pipeline file, absolute: all paths are relative to it
 
-	alias   string // the author's name for the destination
-	path    string // of the destination file, absolute; "" after a fault
-	shown   string // how messages name it
-	specs   map[string]connectors.SourceSpec
-	memory  string
-	threads int
-	limit   connectors.Limit
-	limited struct{ rows, bytes bool } // set by the file
+	alias    string // the author's name for the destination
+	path     string // of the destination file, absolute; "" after a fault
+	hidePath bool   // it came from getenv
+	shown    string // how messages name it
+	specs    map[string]connectors.SourceSpec
+	memory   string
+	threads  int
+	limit    connectors.Limit
+	limited  struct{ rows, bytes bool } // set by the file
 
 	faults sql.Errors
 }
@@ -83,7 +84,7 @@ func (w *wiring) destination() {
 			w.fault(a.Target.Span, "rename the folder or the file", "DuckDB cannot keep a database under a path with a question mark")
 		}
 		if a.Target.HasEnv() {
-			w.shown = a.Target.String()
+			w.shown, w.hidePath = a.Target.String(), true
 		}
 	}
 }

@@ -47,7 +47,7 @@ func BenchmarkCommit(b *testing.B) {
 func benchmarkCommit(b *testing.B, l load) {
 	ctx, path := context.Background(), filepath.Join(b.TempDir(), "mart.duckdb")
 	eng := engine(b, filepath.Dir(path))
-	dest, err := Open(ctx, eng, path, "mart", false)
+	dest, err := Open(ctx, eng, path, "mart", Access{})
 	must(b, err)
 	lease, head, err := dest.Take(ctx, "bench")
 	must(b, err)

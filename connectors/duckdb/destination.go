@@ -44,6 +44,7 @@ type Destination struct {
 	path     string // absolute
 	alias    string
 	readOnly bool
+	hidePath bool
 	empty    bool // opened to read, and no pipeline ever wrote to it
 
 	// settled holds what a confirmed commit of this process has established, so that the next one need

@@ -16,18 +16,24 @@ import (
 // schemaVersion is the version of schema.sql.
 const schemaVersion = 1
 
+// Access says how a file is opened.
+type Access struct {
+	ReadOnly bool
+	HidePath bool // the path is nobody's business, so it is not stored; then a copy of the file is not noticed
+}
+
 // Open attaches a DuckDB file to the engine under the author's name for it. To write, the file and
 // the schema etl are created when they are missing. The engine must be allowed to use its folder.
-func Open(ctx context.Context, eng *duck.Engine, path, alias string, readOnly bool) (*Destination, error) {
+func Open(ctx context.Context, eng *duck.Engine, path, alias string, access Access) (*Destination, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, &connectors.UnavailableError{What: path, Err: err}
 	}
-	d := &Destination{eng: eng, path: abs, alias: alias, readOnly: readOnly, settled: map[string]bool{}}
+	d := &Destination{eng: eng, path: abs, alias: alias, readOnly: access.ReadOnly, hidePath: access.HidePath, settled: map[string]bool{}}
 	if err := d.findFile(); err != nil {
 		return nil, err
 	}
-	if err := eng.Attach(ctx, abs, alias, readOnly); err != nil {
+	if err := eng.Attach(ctx, abs, alias, access.ReadOnly); err != nil {
 		return nil, d.openError(err)
 	}
 	if err := d.prepare(ctx); err != nil {
@@ -117,7 +123,7 @@ func (d *Destination) prepare(ctx context.Context) error {
 		if err := d.eng.Exec(ctx, d.inDatabase(schemaSQL)); err != nil {
 			return d.failed("create the schema etl", err)
 		}
-		return d.failed("create the schema etl", d.eng.Exec(ctx, d.sql("insert-meta"), schemaVersion, d.path))
+		return d.failed("create the schema etl", d.eng.Exec(ctx, d.sql("insert-meta"), schemaVersion, d.hint()))
 	})
 }
 
@@ -132,10 +138,27 @@ func (d *Destination) checkMeta(ctx context.Context) error {
 			Reason: fmt.Sprintf("a newer version of etl wrote to %s (schema %d; this one knows %d)", d.path, version, schemaVersion),
 			Hint:   "use that version, or a newer one"}
 	}
-	if d.readOnly || hint == d.path {
+	switch {
+	case d.readOnly || hint == d.hint():
 		return nil
+	case d.hidePath || hint == "":
+		return d.moveHint(ctx)
 	}
 	return d.checkCopy(ctx, hint)
+}
+
+// hint is what is stored of the path.
+func (d *Destination) hint() string {
+	if d.hidePath {
+		return ""
+	}
+	return d.path
+}
+
+func (d *Destination) moveHint(ctx context.Context) error {
+	return d.inTx(ctx, "note the new path", func() error {
+		return d.failed("note the new path", d.eng.Exec(ctx, d.sql("move-hint"), d.hint()))
+	})
 }
 
 // checkCopy is called when the file was last written under another path. A moved and a copied file
@@ -157,7 +180,5 @@ func (d *Destination) checkCopy(ctx context.Context, hint string) error {
 			Hint: "run the pipeline on one of them. If this one shall go on by itself, say so in it:\n  UPDATE etl.meta SET location_hint = " +
 				duck.Literal(d.path) + ";"}
 	}
-	return d.inTx(ctx, "note the new path", func() error {
-		return d.failed("note the new path", d.eng.Exec(ctx, d.sql("move-hint"), d.path))
-	})
+	return d.moveHint(ctx)
 }

@@ -38,7 +38,7 @@ func hold(path string) {
 func openErr(t *testing.T, path string, readOnly bool) error {
 	t.Helper()
 	eng := engine(t, filepath.Dir(path))
-	dest, err := Open(context.Background(), eng, path, "mart", readOnly)
+	dest, err := Open(context.Background(), eng, path, "mart", Access{ReadOnly: readOnly})
 	if err == nil {
 		must(t, dest.Close())
 	}
@@ -132,7 +132,7 @@ func TestOpenToRead(t *testing.T) {
 	must(t, eng.Detach(ctx, "plain"))
 
 	// A file that no pipeline wrote to reads as fresh, and stays as it is.
-	dest, err := Open(ctx, eng, path, "mart", true)
+	dest, err := Open(ctx, eng, path, "mart", Access{ReadOnly: true})
 	must(t, err)
 	head, err := dest.Head(ctx, "p")
 	if err != nil || !head.Fresh {
@@ -155,12 +155,12 @@ func TestOpenToRead(t *testing.T) {
 	}
 	must(t, eng.Detach(ctx, "plain"))
 
-	dest, err = Open(ctx, eng, path, "mart", false)
+	dest, err = Open(ctx, eng, path, "mart", Access{})
 	must(t, err)
 	_, _, err = dest.Take(ctx, "p")
 	must(t, err)
 	must(t, dest.Close())
-	dest, err = Open(ctx, eng, path, "mart", true)
+	dest, err = Open(ctx, eng, path, "mart", Access{ReadOnly: true})
 	must(t, err)
 	if names, err := dest.Pipelines(ctx); err != nil || len(names) != 1 || names[0] != "p" {
 		t.Errorf("the pipelines are %v, %v", names, err)

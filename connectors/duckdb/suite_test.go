@@ -52,7 +52,7 @@ func TestDestination(t *testing.T) {
 func open(t *testing.T, path string) (*duck.Engine, *Destination) {
 	t.Helper()
 	eng := engine(t, filepath.Dir(path))
-	dest, err := Open(context.Background(), eng, path, alias, false)
+	dest, err := Open(context.Background(), eng, path, alias, Access{})
 	must(t, err)
 	return eng, dest
 }

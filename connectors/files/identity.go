@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"time"
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
@@ -107,9 +108,11 @@ func (s *Source) unreadable(ctx context.Context, f file, err error) error {
 	return s.dataError(f.path, err.Error(), "") // of counting its records
 }
 
-// findRenamed splits new paths into renamed files and new ones. Renamed ones leave vanished. When
-// several files have the same bytes, they are paired in the order of their ids; a copy beside a file
-// that is still there is a new file.
+// findRenamed splits new paths into renamed files and new ones. Renamed ones leave vanished. A copy
+// beside a file that is still there is a new file. A path with the bytes of a file that is gone may be
+// either: that file under another name, whose rows must not count twice, or a delivery that repeats
+// it, whose rows must count. A rename keeps the time of change, so the same time tells; where it
+// differs nothing is guessed, unless the source says what repeats are.
 func (s *Source) findRenamed(ctx context.Context, fresh []file, vanished map[string]checkpoints.Split, out *findings) error {
 	sizes := map[int64]bool{}
 	byContent := map[string][]string{}
@@ -133,10 +136,24 @@ func (s *Source) findRenamed(ctx context.Context, fresh []file, vanished map[str
 			out.unread = append(out.unread, unread{file: f})
 			continue
 		}
-		old := vanished[ids[0]]
-		byContent[h.sum] = ids[1:]
-		delete(vanished, ids[0])
-		out.gone = append(out.gone, ids[0])
+		at := slices.IndexFunc(ids, func(id string) bool { return vanished[id].ModTime == f.mtime })
+		if at < 0 {
+			first := vanished[ids[0]]
+			switch {
+			case s.settings.repeats == "new", first.Rows == 0 && identityOf(first.Content).rows == 0: // no row could count twice
+				out.unread = append(out.unread, unread{file: f})
+				continue
+			case s.settings.repeats == "renamed":
+				at = 0
+			default:
+				return s.repeated(f, ids[0], first)
+			}
+		}
+		id := ids[at]
+		old := vanished[id]
+		byContent[h.sum] = slices.Delete(slices.Clone(ids), at, at+1)
+		delete(vanished, id)
+		out.gone = append(out.gone, id)
 		old.ModTime = f.mtime
 		out.moved[f.id] = old
 		if identityOf(old.Content).rows > 0 {
@@ -144,6 +161,13 @@ func (s *Source) findRenamed(ctx context.Context, fresh []file, vanished map[str
 		}
 	}
 	return nil
+}
+
+// repeated asks whether a file is renamed or new.
+func (s *Source) repeated(f file, gone string, old checkpoints.Split) error {
+	was := time.Unix(0, old.ModTime).UTC().Format("2006-01-02T15:04:05.999999999Z")
+	return s.inputError(f.id, fmt.Sprintf("has the bytes of %s, which was read and is gone, but another time of change: it may be that file under another name, or a new one", gone),
+		fmt.Sprintf("if it is the same file, give it its time back: touch -d %s %s; if files of this source can repeat, write WITH (repeats = 'new')", was, s.shown(f.path)))
 }
 
 // errWriting is the reason for a file that does not hold still.

@@ -44,6 +44,7 @@ type settings struct {
 	text   map[string]string // options of the format by name; those not set and without default are absent
 
 	maxRejects allowance
+	repeats    string // new, renamed, or "": ask
 }
 
 // option is a reader option that may be set. Names and meanings are DuckDB's.
@@ -88,7 +89,7 @@ var parquetOptions = []option{
 // optionsOf are those of a format; ownOptions are everybody's.
 var (
 	optionsOf  = map[string][]option{formatCSV: csvOptions, formatJSON: jsonOptions, formatParquet: parquetOptions}
-	ownOptions = []string{"format", "files", "max_rejects"}
+	ownOptions = []string{"format", "files", "max_rejects", "repeats"}
 )
 
 const declared = "the columns are those that the source declares"
@@ -183,6 +184,11 @@ func (s *settings) set(name string, value connectors.Option, options []option) *
 	case "files":
 		if strings.ToLower(value.Text) != "append" {
 			return &Fault{name, "only 'append' is supported by this version: new files are new rows, and a file that was read never changes", ""}
+		}
+		return nil
+	case "repeats":
+		if s.repeats = strings.ToLower(value.Text); s.repeats != "new" && s.repeats != "renamed" {
+			return &Fault{name, "takes 'new' or 'renamed': what a file is that has the bytes of one that was read and is gone", ""}
 		}
 		return nil
 	case "max_rejects":

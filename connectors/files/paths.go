@@ -35,6 +35,11 @@ func (s *Source) openable(f file) error {
 		return s.dataError(f.path, "cannot be read: "+reasonOf(err), "check the file and its permissions")
 	}
 	_ = in.Close()
+	return s.inside(f)
+}
+
+// inside refuses links that lead out of the source's folder, before anything of them is read.
+func (s *Source) inside(f file) error {
 	target, err := filepath.EvalSymlinks(f.path)
 	folder, err2 := filepath.EvalSymlinks(s.pattern.prefix)
 	if err != nil || err2 != nil {

@@ -37,6 +37,11 @@ func (s *Source) Read(ctx context.Context, ranges []connectors.Range) (connector
 		if err != nil {
 			return nil, s.located(err)
 		}
+		if f != nil {
+			if err := s.inside(*f); err != nil {
+				return nil, err
+			}
+		}
 		hash, err := s.same(r, f)
 		if err != nil {
 			return nil, err
