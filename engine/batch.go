@@ -70,6 +70,11 @@ func (l *life) change(ctx context.Context, inputs *inputs) (*connectors.Change, 
 	}
 	connectors.Failpoint("after-compute")
 	m := l.next()
+	states, err := l.encode(ctx, m.Seq)
+	defer wait(states)
+	if err != nil {
+		return nil, err
+	}
 	change := &connectors.Change{Plan: l.record()}
 	for _, sink := range l.Plan.Sinks {
 		c, err := l.collapse(ctx, sink)
@@ -95,8 +100,7 @@ func (l *life) change(ctx context.Context, inputs *inputs) (*connectors.Change, 
 			change.Rejects = append(change.Rejects, connectors.Rejects{Source: in.plan.Name, Table: in.scan.Rejects(), Rows: count.Rejected})
 		}
 	}
-	var err error
-	if change.Segments, err = l.segments(ctx, inputs, m.Seq); err != nil {
+	if change.Segments, err = l.segments(inputs, states, m.Seq); err != nil {
 		return nil, err
 	}
 	m.RangesSHA = checkpoints.RangesSHA(change.Ranges)

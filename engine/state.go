@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
 	"lockstep/checkpoints"
 	"lockstep/connectors"
 	"lockstep/engine/duck"
@@ -128,22 +131,76 @@ func quoted(cols []planner.Col) string {
 	return strings.Join(names, ", ")
 }
 
-// segments encodes what the batch changed: each step's state, and the positions.
-func (l *life) segments(ctx context.Context, inputs *inputs, seq int64) ([]*checkpoints.Segment, error) {
-	var out []*checkpoints.Segment
+// encoding is a segment on its way. Encoding takes one core as long as staging takes DuckDB, so the two
+// run side by side; the rows were taken out of DuckDB before.
+type encoding struct {
+	step planner.Step
+	done chan struct{}
+	seg  *checkpoints.Segment
+	err  error
+}
+
+// encode starts to encode what the batch changed in every step's state. Every encoding must be waited
+// for.
+func (l *life) encode(ctx context.Context, seq int64) ([]*encoding, error) {
+	var all []*encoding
 	for _, step := range l.Plan.Steps {
-		rows, err := l.Duck.Arrow(ctx, step.Changed)
+		rows, err := l.changedRows(ctx, step)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
-		seg, err := checkpoints.EncodeSegment(step.ID, seq, rows)
-		rows.Release()
-		if err != nil {
-			return nil, err
+		e := &encoding{step: step, done: make(chan struct{})}
+		all = append(all, e)
+		go func() {
+			defer close(e.done)
+			defer rows.Release()
+			e.seg, e.err = checkpoints.EncodeSegment(e.step.ID, seq, rows)
+		}()
+	}
+	return all, nil
+}
+
+func wait(all []*encoding) {
+	for _, e := range all {
+		<-e.done
+	}
+}
+
+// changedRows takes the changed rows of a step's state out of DuckDB; the reader holds them all.
+func (l *life) changedRows(ctx context.Context, step planner.Step) (array.RecordReader, error) {
+	rows, err := l.Duck.Arrow(ctx, step.Changed)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Release()
+	var batches []arrow.RecordBatch
+	defer func() {
+		for _, b := range batches {
+			b.Release()
 		}
-		if seg != nil {
-			out = append(out, seg)
-			l.table(step).changed = seg.Rows
+	}()
+	for rows.Next() {
+		b := rows.RecordBatch()
+		b.Retain()
+		batches = append(batches, b)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return array.NewRecordReader(rows.Schema(), batches)
+}
+
+// segments waits for what the batch changed of each step's state, and adds the positions.
+func (l *life) segments(inputs *inputs, states []*encoding, seq int64) ([]*checkpoints.Segment, error) {
+	var out []*checkpoints.Segment
+	for _, e := range states {
+		<-e.done
+		if e.err != nil {
+			return nil, e.err
+		}
+		if e.seg != nil {
+			out = append(out, e.seg)
+			l.table(e.step).changed = e.seg.Rows
 		}
 	}
 	for _, in := range inputs.list {

@@ -90,9 +90,11 @@ func (f *folded) pairs(table string, exprs, conjuncts []*Expr) string {
 	rows := make([]string, 0, 2*len(exprs))
 	var same []string
 	for i, e := range exprs {
-		rows = append(rows,
-			fmt.Sprintf("CASE WHEN _new THEN %s END AS n%d", e.sql(newCol), i),
-			fmt.Sprintf("CASE WHEN _old THEN %s END AS o%d", e.sql(oldCol), i))
+		news, olds := e.sql(newCol), e.sql(oldCol)
+		if e.Op != opRef { // a column cannot fail, and nobody looks at it where its row does not exist
+			news, olds = "CASE WHEN _new THEN "+news+" END", "CASE WHEN _old THEN "+olds+" END"
+		}
+		rows = append(rows, fmt.Sprintf("%s AS n%d", news, i), fmt.Sprintf("%s AS o%d", olds, i))
 		same = append(same, fmt.Sprintf("n%d IS NOT DISTINCT FROM o%d", i, i))
 	}
 	finished = append(finished, f.onNew+" AS _live", f.onOld+" AS _was")
