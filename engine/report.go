@@ -20,7 +20,6 @@ type Report struct {
 	Inserted int64         `json:"inserted"`
 	Updated  int64         `json:"updated"`
 	Deleted  int64         `json:"deleted"`
-	Waiting  int           `json:"waiting"` // splits left for the next batch
 	Took     time.Duration `json:"took_ns"`
 }
 

@@ -15,6 +15,9 @@ func uniqueKeys(n Node) [][]int {
 	case *Shared:
 		return uniqueKeys(n.In)
 	case *Aggregate:
+		if !slices.ContainsFunc(n.Groups, func(g *Expr) bool { return !g.constant() }) {
+			return [][]int{{}} // one group at most
+		}
 		return [][]int{all(len(n.Groups))}
 	case *Project:
 		var out [][]int

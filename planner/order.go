@@ -18,7 +18,8 @@ var ordered = sharing(func(rec func(Node) Node, n Node) Node {
 	}
 })
 
-// A constant beside other groups splits nothing: GROUP BY ALL leaves it out, and so does this.
+// A constant splits nothing: GROUP BY ALL leaves it out beside others, and so does this. Where all groups
+// are constants there is one group once there is a row, whichever constants they are: they become one.
 func orderedAggregate(a *Aggregate) Node {
 	below := describe(a.In).cols
 	var splitting []*Expr
@@ -27,15 +28,15 @@ func orderedAggregate(a *Aggregate) Node {
 			splitting = append(splitting, g)
 		}
 	}
-	if len(splitting) == 0 {
-		splitting = a.Groups
+	if len(splitting) == 0 && len(a.Groups) > 0 {
+		splitting = []*Expr{{Op: opConst, Name: "1", Type: "INTEGER", Pos: a.Groups[0].Pos}}
 	}
 	groups, groupAt := sortedUnique(splitting, func(e *Expr) string { return e.canon(below) })
 	aggs, aggAt := sortedUnique(a.Aggs, func(g *Agg) string { return g.canon(below) })
 	types := a.Types()
 	restore := make([]*Expr, 0, len(types))
 	for i, g := range a.Groups {
-		if len(splitting) < len(a.Groups) && g.constant() {
+		if g.constant() {
 			restore = append(restore, g)
 			continue
 		}
