@@ -16,19 +16,23 @@ import (
 // the state, and committed. The steps:
 //
 //	read      open the ranges; make each source a relation that the plan's statements scan
-//	compute   run the steps: each reads its deltas and its state and changes the state
+//	settle    bring the state to the last batch, which was put off until now
+//	compute   run the steps: each reads its deltas and its state and finds what changes
 //	collapse  one row per key for every sink: insert, update or delete
 //	record    counts, position, segments and the manifest that ties them together
 //	commit    all of it in one transaction of the destination
 //	advance   only now does the position in memory move
 //
-// The transaction opened before compute covers the state tables; the destination's Commit ends it
-// together with its own. Until then everything can be undone, and after any error it is.
+// The transaction opened before compute is the destination's too: its Commit ends it. Until then
+// everything can be undone, and after any error it is.
 func (l *life) batch(ctx context.Context, w *work) (*Report, error) {
 	started := l.Now()
 	inputs, err := l.read(ctx, w)
 	defer inputs.close()
 	if err != nil {
+		return nil, err
+	}
+	if err := l.settle(ctx); err != nil {
 		return nil, err
 	}
 	connectors.Failpoint("after-read")
@@ -39,7 +43,7 @@ func (l *life) batch(ctx context.Context, w *work) (*Report, error) {
 	}
 	change, err := l.change(ctx, inputs)
 	if err != nil {
-		// The state tables go back too; then the input can be asked what was wrong with it.
+		// The tables of the steps go back; then the input can be asked what was wrong with it.
 		if rollbackErr := tx.Rollback(); rollbackErr != nil {
 			return nil, fmt.Errorf("%w (and the roll back failed: %v)", err, rollbackErr)
 		}
@@ -52,14 +56,11 @@ func (l *life) batch(ctx context.Context, w *work) (*Report, error) {
 	}
 
 	l.advance(inputs, change)
-	if err := l.tidy(ctx); err != nil {
-		return nil, err
-	}
 	return l.report(inputs, change.Manifest, started), nil
 }
 
-// change computes what the batch does, in the open transaction: new state, staged rows, and the
-// record of both.
+// change computes what the batch does, in the open transaction: what changes in the state, staged rows,
+// and the record of both.
 func (l *life) change(ctx context.Context, inputs *inputs) (*connectors.Change, error) {
 	for _, step := range l.Plan.Steps {
 		for _, stmt := range step.Run {
@@ -205,5 +206,6 @@ func (l *life) advance(inputs *inputs, change *connectors.Change) {
 		l.position[in.plan.Name].Apply(in.moved, in.gone)
 	}
 	l.manifest = change.Manifest
+	l.unsettled = true
 	l.relive(change)
 }

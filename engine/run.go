@@ -19,6 +19,8 @@ type life struct {
 	position checkpoints.Position
 	live     []checkpoints.Segment  // without their data
 	tables   map[string]*stateTable // by name
+	// unsettled: the state tables do not have the last batch yet.
+	unsettled bool
 }
 
 // Summary is what a run did.

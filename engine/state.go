@@ -217,8 +217,8 @@ func (l *life) segments(inputs *inputs, states []*encoding, seq int64) ([]*check
 
 // stateTable counts what happened to a state table since it was last rewritten.
 type stateTable struct {
-	live    int64 // rows after the last batch
-	changed int64 // rows the current batch put or deleted
+	live    int64 // rows in it
+	changed int64 // rows the last batch put or deleted, until they are in it
 	deleted int64 // rows deleted since the last rewrite, most of them put back with new values
 }
 
@@ -231,10 +231,21 @@ func (l *life) table(step planner.Step) *stateTable {
 	return t
 }
 
-// tidy rewrites a state table once the rows deleted from it exceed a quarter of those that live:
-// DuckDB does not give back the room of deleted rows of a temp table.
-func (l *life) tidy(ctx context.Context) error {
+// settle brings the state tables to the last batch. That is put off until another batch needs them: most
+// runs end after one, and never do.
+//
+// A table is rewritten once the rows deleted from it exceed a quarter of those that live: DuckDB does not
+// give back the room of deleted rows of a temp table.
+func (l *life) settle(ctx context.Context) error {
+	if !l.unsettled {
+		return nil
+	}
 	for _, step := range l.Plan.Steps {
+		for _, stmt := range step.Keep {
+			if err := l.Duck.Exec(ctx, stmt); err != nil {
+				return l.computeError(err)
+			}
+		}
 		name, t := duck.Quote(step.State.Name), l.table(step)
 		before := t.live
 		if err := l.Duck.QueryRow(ctx, "SELECT count(*) FROM "+name, nil, &t.live); err != nil {
@@ -250,6 +261,7 @@ func (l *life) tidy(ctx context.Context) error {
 		}
 		t.deleted = 0
 	}
+	l.unsettled = false
 	return nil
 }
 

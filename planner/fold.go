@@ -100,8 +100,8 @@ func (c *compiler) fold(a *Aggregate) *folded {
 		fold:  a,
 		State: state,
 		Pos:   aggregatePosition(a),
-		Run: []string{
-			f.changedGroups(a, in, state, accs),
+		Run:   []string{f.changedGroups(a, in, state, accs)},
+		Keep: []string{
 			fmt.Sprintf("DELETE FROM %s s USING %s n WHERE n._had AND %s", state.Name, f.table, nullSafe(len(a.Groups), "s.", "n.")),
 			fmt.Sprintf("INSERT INTO %s SELECT %s FROM %s WHERE %s", state.Name, state.columnList(), f.table, f.onNew),
 		},

@@ -79,7 +79,8 @@ type Step struct {
 	ID      string // names the state in segments; the same as long as it groups the same
 	Kind    string
 	State   Table
-	Run     []string // per batch, after the steps before it
+	Run     []string // per batch, after the steps before it: what changes
+	Keep    []string // brings State to what Run found, before the next batch
 	Changed string   // SELECT of the state rows the batch changed, with _op 1 put, 0 deleted
 	Counts  string   // the source whose rows Counted counts; "" when a filter stands between
 	Counted string   // SELECT of how many of the batch's rows the step has folded

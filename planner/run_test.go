@@ -61,7 +61,7 @@ func (l *life) batch(rows int) error {
 	err := l.exec(fmt.Sprintf("SET VARIABLE \"from\" = %d", from), fmt.Sprintf("SET VARIABLE upto = %d", l.upto))
 	for _, s := range l.plan.Steps {
 		if err == nil {
-			err = l.exec(s.Run...)
+			err = l.exec(append(slices.Clone(s.Run), s.Keep...)...)
 		}
 	}
 	for i, sink := range l.plan.Sinks {
