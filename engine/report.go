@@ -50,6 +50,7 @@ func (l *life) computeError(err error) error {
 	if kind, rest, ok := strings.Cut(msg, " Error: "); ok && !strings.Contains(kind, " \"") {
 		msg = rest
 	}
+	msg = strings.TrimRight(msg, "!;. ")
 	return &connectors.DataError{Where: l.Plan.Script.File, Err: &computeFailure{msg: msg, err: err},
 		Hint: "nothing was committed; correct the expression, for example with TRY_CAST or a WHERE"}
 }
