@@ -462,3 +462,53 @@ func firstFault(out string) (message, hint string) {
 	}
 	return message, hint
 }
+
+// Every test that docs/failures.md names is one, so that the page cannot promise what nobody checks.
+func TestDocsFailures(t *testing.T) {
+	text, err := os.ReadFile("docs/failures.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exists := map[string]bool{}
+	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err = filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case strings.HasSuffix(path, ".txtar"):
+			exists[filepath.Base(path)] = true
+		case strings.HasSuffix(path, ".go"):
+			source, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			for _, m := range function.FindAllStringSubmatch(string(source), -1) {
+				exists[m[1]] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, line := range strings.Split(string(text), "\n") {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 3 || strings.HasPrefix(line, "| what") {
+			continue
+		}
+		rows++
+		named := regexp.MustCompile("`((?:Test\\w+)|(?:\\w+\\.txtar))`").FindAllStringSubmatch(cells[2], -1)
+		if len(named) == 0 {
+			t.Errorf("no test: %s", line)
+		}
+		for _, m := range named {
+			if !exists[m[1]] {
+				t.Errorf("there is no %s: %s", m[1], line)
+			}
+		}
+	}
+	if rows == 0 {
+		t.Error("no rows found")
+	}
+}
