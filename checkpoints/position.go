@@ -23,6 +23,26 @@ type Split struct {
 	ModTime int64  // files: nanoseconds since 1970; only saves hashing again, never decides
 	Content string // files: xxh3-128 of the bytes, hex; "" elsewhere
 	Seq     int64  // the change that last moved it
+	Times   Times  // of the rows read from it
+}
+
+// Times are the earliest and the latest event time of some rows, in microseconds since 1970, both rounded
+// down: as written for a time without zone, in UTC otherwise. Rows whose time is NULL or infinite are left
+// out. The zero value is that of no rows.
+type Times struct {
+	Some     bool
+	Min, Max int64
+}
+
+// With are the times of both.
+func (t Times) With(o Times) Times {
+	switch {
+	case !t.Some:
+		return o
+	case !o.Some:
+		return t
+	}
+	return Times{Some: true, Min: min(t.Min, o.Min), Max: max(t.Max, o.Max)}
 }
 
 // PositionSum is the checkable summary of a source's position; its splits are in segments.
@@ -97,7 +117,7 @@ func (p PositionSum) After(before, moved Splits, gone []string) PositionSum {
 }
 
 // digest covers what decides which rows were read. Size follows from the content, ModTime may change
-// without meaning (a copy, a checkout), and Seq only says when.
+// without meaning (a copy, a checkout), Times follow from the rows, and Seq only says when.
 func (s Split) digest(id string) Digest {
 	b := make([]byte, 0, 96)
 	b = appendText(b, id)

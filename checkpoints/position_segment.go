@@ -33,6 +33,8 @@ var positionSchema = arrow.NewSchema([]arrow.Field{
 	{Name: "content", Type: arrow.BinaryTypes.String},
 	{Name: "seq", Type: arrow.PrimitiveTypes.Int64},
 	{Name: OpColumn, Type: arrow.PrimitiveTypes.Int8},
+	{Name: "min_time", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+	{Name: "max_time", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
 }, nil)
 
 // positionBatch bounds the rows of a record batch.
@@ -58,6 +60,13 @@ func EncodePosition(source string, seq int64, moved Splits, gone []string) (*Seg
 		b.Field(5).(*array.StringBuilder).Append(s.Content)
 		b.Field(6).(*array.Int64Builder).Append(s.Seq)
 		b.Field(7).(*array.Int8Builder).Append(op)
+		for i, v := range []int64{s.Times.Min, s.Times.Max} {
+			if times := b.Field(8 + i).(*array.Int64Builder); s.Times.Some {
+				times.Append(v)
+			} else {
+				times.AppendNull()
+			}
+		}
 		if rows++; rows%positionBatch == 0 {
 			batches = append(batches, b.NewRecordBatch())
 		}
@@ -115,10 +124,14 @@ func replayPosition(splits Splits, gone map[string]bool, s *Segment) error {
 				continue
 			}
 			delete(gone, id)
-			splits[id] = Split{
+			split := Split{
 				Next: next[i], Rows: read[i], Size: size[i], ModTime: modtime[i],
 				Content: strings.Clone(content.Value(i)), Seq: seq[i],
 			}
+			if batch.Column(8).IsValid(i) {
+				split.Times = Times{Some: true, Min: ints(8)[i], Max: ints(9)[i]}
+			}
+			splits[id] = split
 		}
 	}
 	return rows.Err()

@@ -13,12 +13,14 @@ import (
 
 var ids = rapid.SampledFrom([]string{"a.csv", "b.csv", "2024/c.csv", "2024/ü.csv", "", "partition 0"})
 
+var times = rapid.SampledFrom([]checkpoints.Times{{}, {Some: true}, {Some: true, Min: -5, Max: 7}, {Some: true, Min: 3, Max: 3}})
+
 func splits() *rapid.Generator[checkpoints.Splits] {
 	return rapid.Custom(func(t *rapid.T) checkpoints.Splits {
 		n := func(name string) int64 { return rapid.Int64Min(0).Draw(t, name) >> 8 }
 		return checkpoints.Splits(rapid.MapOfN(ids, rapid.Custom(func(t *rapid.T) checkpoints.Split {
 			return checkpoints.Split{Next: n("next"), Rows: n("rows"), Size: n("size"), ModTime: n("modtime"),
-				Content: rapid.StringMatching(`[0-9a-f]{0,4}`).Draw(t, "content"), Seq: n("seq")}
+				Content: rapid.StringMatching(`[0-9a-f]{0,4}`).Draw(t, "content"), Seq: n("seq"), Times: times.Draw(t, "times")}
 		}), 0, 6).Draw(t, "splits"))
 	})
 }
@@ -71,13 +73,16 @@ func encode(t *rapid.T, list []checkpoints.Segment, seq int64, moved checkpoints
 func TestPositionSumCovers(t *testing.T) {
 	base := checkpoints.Splits{"a": {Next: 1, Rows: 2, Size: 3, ModTime: 4, Content: "5", Seq: 6}}
 	// What decides which rows were read is covered; what does not is not.
-	covered := map[string]bool{"Next": true, "Rows": true, "Content": true, "Size": false, "ModTime": false, "Seq": false}
+	covered := map[string]bool{"Next": true, "Rows": true, "Content": true, "Size": false, "ModTime": false, "Seq": false, "Times": false}
 	for i := range reflect.TypeFor[checkpoints.Split]().NumField() {
 		split := base["a"]
 		field := reflect.ValueOf(&split).Elem().Field(i)
-		if field.Kind() == reflect.String {
+		switch field.Kind() {
+		case reflect.String:
 			field.SetString("x")
-		} else {
+		case reflect.Struct:
+			field.Set(reflect.ValueOf(checkpoints.Times{Some: true, Min: 1, Max: 2}))
+		default:
 			field.SetInt(99)
 		}
 		name := reflect.TypeFor[checkpoints.Split]().Field(i).Name

@@ -20,7 +20,10 @@ type SourceSpec struct {
 	Format  string // parquet, csv, json; "" = by suffix
 	Columns []SourceColumn
 	Checks  []Check
-	Options map[string]Option // reader options of WITH, max_rejects among them
+	// EventTime names the column that says when a row happened; "" when none does. The position then has
+	// the Times of what was read from each split.
+	EventTime string
+	Options   map[string]Option // reader options of WITH, max_rejects among them
 }
 
 // SourceColumn is a declared column: of the input unless Metadata or Computed is set.

@@ -11,11 +11,12 @@ import (
 // Status is what the destination and the sources say of a pipeline.
 type Status struct {
 	Head     connectors.Head
-	Blocked  error          // why a run would stop before it reads anything; nil: it would not
-	Waiting  map[string]int // per source, splits with unread input; nil when it could not be asked
-	Input    error          // what is wrong with the input, as a run would say
-	Segments int            // live ones
-	Bytes    int64          // of the live segments, as stored
+	Blocked  error                        // why a run would stop before it reads anything; nil: it would not
+	Waiting  map[string]int               // per source, splits with unread input; nil when it could not be asked
+	Input    error                        // what is wrong with the input, as a run would say
+	Times    map[string]checkpoints.Times // per source, of all rows read
+	Segments int                          // live ones
+	Bytes    int64                        // of the live segments, as stored
 }
 
 // NeverRan tells a pipeline that has no batch yet.
@@ -50,6 +51,7 @@ func (p *Pipeline) Status(ctx context.Context) (Status, error) {
 	if err == nil && s.Blocked == nil {
 		var l *life
 		if l, _, err = p.from(ctx, head); err == nil {
+			s.Times = times(l.position)
 			s.Waiting, s.Input, err = p.Ask(ctx, l.position)
 		}
 	}
@@ -76,6 +78,17 @@ func (p *Pipeline) Ask(ctx context.Context, position checkpoints.Position) (wait
 		waiting[source.Name] = found.Waiting
 	}
 	return waiting, wrong, nil
+}
+
+// times are the event times of everything a position has read.
+func times(position checkpoints.Position) map[string]checkpoints.Times {
+	out := map[string]checkpoints.Times{}
+	for source, splits := range position {
+		for _, split := range splits {
+			out[source] = out[source].With(split.Times)
+		}
+	}
+	return out
 }
 
 // asBlocked tells the errors that say what is wrong with the plan or the tables from failures to look.

@@ -169,9 +169,7 @@ func canonSource(s Source, used map[string]bool) canonicalSource {
 		}
 	}
 	sort.Strings(c.Options)
-	if w := s.Decl.Watermark; w != nil {
-		c.Watermark = canonName(w.Column.Text) + " as " + squeeze(w.Expr.Text)
-	}
+	c.Watermark = s.watermark
 	return c
 }
 
@@ -203,16 +201,6 @@ func optionText(v sql.Value) string {
 		return v.Text.String()
 	}
 	return lower(v.Raw)
-}
-
-// squeeze makes white space, comments and letter case of a small expression not matter, but for what
-// stands in quotes.
-func squeeze(s string) string {
-	parts := strings.Split(oneLine(s), "'")
-	for i := 0; i < len(parts); i += 2 {
-		parts[i] = lower(parts[i])
-	}
-	return strings.Join(parts, "'")
 }
 
 func canonicalFold(step string, a *Aggregate, accs []accumulator) canonicalState {

@@ -30,6 +30,9 @@ type Source struct {
 	Decl    *sql.Source
 	Columns []Column // declared, or taken from the input and pinned by the plan
 	Checks  []Check
+	// EventTime is the column of WATERMARK FOR, which says when a row happened; "" without one.
+	EventTime string
+	watermark string // canonical
 	Reads   int // how many steps scan it in a batch
 }
 

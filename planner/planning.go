@@ -158,7 +158,13 @@ func (p *planning) sources(ctx context.Context, infer Infer) error {
 		if err != nil {
 			return err
 		}
-		p.plan.Sources = append(p.plan.Sources, Source{Name: lower(s.Name.Text), Decl: s, Columns: columns, Checks: checks})
+		source := Source{Name: lower(s.Name.Text), Decl: s, Columns: columns, Checks: checks}
+		if !p.scope.broken[strings.ToLower(s.Name.Text)] {
+			if err := p.watermark(ctx, s, &source); err != nil {
+				return err
+			}
+		}
+		p.plan.Sources = append(p.plan.Sources, source)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"lockstep/engine/duck"
@@ -77,6 +78,34 @@ func (p *planning) checks(ctx context.Context, s *sql.Source) ([]Check, error) {
 		out = append(out, Check{Name: c.Name.Text, SQL: e.text, Text: strings.Join(strings.Fields(c.Expr.Text), " "), Fail: c.Fail, canon: e.canon})
 	}
 	return out, nil
+}
+
+// watermark binds WATERMARK FOR: the column that says when a row happened, and until when rows are expected
+// to be late. Nothing is dropped for being late; the column tells which times a file holds.
+func (p *planning) watermark(ctx context.Context, s *sql.Source, source *Source) error {
+	w := s.Watermark
+	if w == nil {
+		return nil
+	}
+	at := slices.IndexFunc(source.Columns, func(c Column) bool { return lower(c.Name) == lower(w.Column.Text) })
+	if at < 0 {
+		return nil // said by the parser, or the columns are taken from the input
+	}
+	c := source.Columns[at]
+	if !strings.HasPrefix(c.Type, "TIMESTAMP") && c.Type != "DATE" {
+		p.fault(w.Column.Span, "name a column of type TIMESTAMP, TIMESTAMPTZ or DATE", "the watermark's column %s is %s, not a time", c.Name, c.Type)
+		return nil
+	}
+	e, err := p.rowExpr(ctx, s, w.Expr, "WATERMARK")
+	if err != nil || e == nil {
+		return err
+	}
+	if !strings.HasPrefix(e.typ, "TIMESTAMP") && e.typ != "DATE" {
+		p.fault(w.Expr.Span, "subtract how late rows may be: "+c.Name+" - INTERVAL '1 day'", "the watermark is %s, not a time", e.typ)
+		return nil
+	}
+	source.EventTime, source.watermark = c.Name, canonName(c.Name)+" as "+e.canon
+	return nil
 }
 
 // boundExpr is an expression over the columns of one source.

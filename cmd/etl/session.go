@@ -90,7 +90,7 @@ func (s *session) compile(ctx context.Context) error {
 	s.pipeline = &engine.Pipeline{Plan: plan, Duck: s.duck, Sources: map[string]connectors.Source{}, Now: time.Now, Version: version(), Recompile: s.recompile}
 	for _, source := range plan.Sources {
 		spec := s.specs[source.Decl.Name.Text]
-		spec.Columns, spec.Checks = sourceColumns(source.Columns), sourceChecks(source.Checks)
+		spec.Columns, spec.Checks, spec.EventTime = sourceColumns(source.Columns), sourceChecks(source.Checks), source.EventTime
 		if s.allRejects && spec.Options["strict_mode"].Text != "false" {
 			spec.Options = maps.Clone(spec.Options)
 			spec.Options["max_rejects"] = connectors.Option{Raw: "'100%'", Text: "100%"}

@@ -72,6 +72,8 @@ type inputStatus struct {
 	Files   int    `json:"files_read"`
 	Rows    int64  `json:"rows_read"`
 	Waiting *int   `json:"files_waiting"` // null when it could not be told
+	Column  string `json:"event_time,omitempty"`
+	Newest  string `json:"newest,omitempty"` // event time of the rows read
 }
 
 type outputStatus struct {
@@ -169,6 +171,9 @@ func (st *status) count(s *session, found engine.Status) {
 		if n, ok := found.Waiting[source.Name]; ok {
 			in.Waiting = &n
 		}
+		if t := found.Times[source.Name]; t.Some {
+			in.Column, in.Newest = source.EventTime, time.UnixMicro(t.Max).UTC().Format("2006-01-02 15:04:05.999999")
+		}
 		st.Inputs = append(st.Inputs, in)
 	}
 	for _, sink := range s.pipeline.Plan.Sinks {
@@ -208,7 +213,11 @@ func (st *status) print(w io.Writer, now time.Time) {
 		if in.Waiting != nil {
 			waiting = thousands(int64(*in.Waiting)) + " waiting"
 		}
-		fmt.Fprintf(w, "input    %s: %s read, %s · %s\n", in.Source, plural(int64(in.Files), "file"), waiting, plural(in.Rows, "row"))
+		newest := ""
+		if in.Newest != "" {
+			newest = ", newest " + in.Column + " " + in.Newest
+		}
+		fmt.Fprintf(w, "input    %s: %s read, %s · %s%s\n", in.Source, plural(int64(in.Files), "file"), waiting, plural(in.Rows, "row"), newest)
 	}
 	for _, o := range st.Outputs {
 		fmt.Fprintf(w, "output   %s: %s\n", o.Table, plural(o.Rows, "row"))

@@ -108,7 +108,7 @@ func rowsTo(u unread, to, total int64) connectors.Range {
 		content.rows = total
 	}
 	return connectors.Range{Split: u.id, From: u.seen.Next, To: to, Rows: to - u.seen.Next,
-		Next: checkpoints.Split{Next: to, Rows: to, Size: u.size, ModTime: u.mtime, Content: content.String()}}
+		Next: checkpoints.Split{Next: to, Rows: to, Size: u.size, ModTime: u.mtime, Content: content.String(), Times: u.seen.Times}}
 }
 
 // share is whole * part / of; whole when of is 0. The product may exceed 64 bits.

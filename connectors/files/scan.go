@@ -118,8 +118,8 @@ func (sc *scan) Rejects() string { return sc.rejects.table }
 
 func (sc *scan) Records() array.RecordReader { return nil }
 
-// Finish returns the ranges with row counts (Parquet: from the footers) and hashes.
-func (sc *scan) Finish(ctx context.Context, _ string) ([]connectors.Range, error) {
+// Finish returns the ranges with row counts (Parquet: from the footers), hashes and event times.
+func (sc *scan) Finish(ctx context.Context, copied string) ([]connectors.Range, error) {
 	sums, err := sc.hasher.wait(ctx)
 	if err != nil {
 		return nil, err
@@ -136,8 +136,13 @@ func (sc *scan) Finish(ctx context.Context, _ string) ([]connectors.Range, error
 			return nil, err
 		}
 	}
+	times, err := sc.times(ctx, copied)
+	if err != nil {
+		return nil, err
+	}
 	for i := range out {
 		r := &out[i]
+		r.Next.Times = r.Next.Times.With(times[r.Split])
 		r.Rejected = sc.verdicts[r.Split].rejected
 		r.Next.ModTime = sc.files[i].mtime
 		if h, ok := sums[r.Split]; ok {
