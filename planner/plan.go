@@ -33,7 +33,7 @@ type Source struct {
 	// EventTime is the column of WATERMARK FOR, which says when a row happened; "" without one.
 	EventTime string
 	watermark string // canonical
-	Reads   int // how many steps scan it in a batch
+	Reads     int    // how many steps scan it in a batch
 }
 
 // Column is a column of a source.
