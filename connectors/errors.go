@@ -26,10 +26,16 @@ type InputError struct {
 	Split  string
 	Reason string
 	Hint   string
+	Seq    int64  // the change that read the split last; 0 when that does not matter
+	Batch  *int64 // of Seq, where somebody has looked it up: people know batches
 }
 
 func (e *InputError) Error() string {
-	return withHint(fmt.Sprintf("source %s: %s: %s", e.Source, e.Split, e.Reason), e.Hint)
+	read := ""
+	if e.Batch != nil {
+		read = fmt.Sprintf(" (read by batch %d)", *e.Batch)
+	}
+	return withHint(fmt.Sprintf("source %s: %s: %s%s", e.Source, e.Split, e.Reason, read), e.Hint)
 }
 
 // TargetError: a table of the destination is not what the pipeline left or needs (exit 3).

@@ -65,7 +65,7 @@ func (l *life) change(ctx context.Context, inputs *inputs) (*connectors.Change, 
 	for _, step := range l.Plan.Steps {
 		for _, stmt := range step.Run {
 			if err := l.Duck.Exec(ctx, stmt); err != nil {
-				return nil, l.computeError(err)
+				return nil, l.computeError(step.Pos, "", err)
 			}
 		}
 	}
@@ -142,13 +142,13 @@ func (l *life) collapse(ctx context.Context, sink planner.Sink) (connectors.Sink
 	c := connectors.SinkChange{Sink: sinkSpec(sink), Table: sink.Staged}
 	for _, stmt := range sink.Run {
 		if err := l.Duck.Exec(ctx, stmt); err != nil {
-			return c, l.computeError(err)
+			return c, l.computeError(sink.Decl.Head.Start, sink.Name, err)
 		}
 	}
 	if sink.Unique != "" {
 		var twice int64
 		if err := l.Duck.QueryRow(ctx, sink.Unique, nil, &twice); err != nil {
-			return c, l.computeError(err)
+			return c, l.computeError(sink.Decl.Head.Start, sink.Name, err)
 		}
 		if twice > 0 {
 			return c, fmt.Errorf("sink %s: %d keys would have two rows; nothing was committed", sink.Name, twice)
@@ -156,7 +156,7 @@ func (l *life) collapse(ctx context.Context, sink planner.Sink) (connectors.Sink
 	}
 	n := &c.Counts
 	if err := l.Duck.QueryRow(ctx, sink.Counts, nil, &n.Inserted, &n.Updated, &n.Deleted); err != nil {
-		return c, l.computeError(err)
+		return c, l.computeError(sink.Decl.Head.Start, sink.Name, err)
 	}
 	last := l.manifest.Sinks[sink.Name]
 	n.Rows = last.Rows + n.Inserted - n.Deleted
@@ -188,7 +188,7 @@ func (l *life) count(ctx context.Context, in *input) (checkpoints.SourceCount, e
 		}
 		var n int64
 		if err := l.Duck.QueryRow(ctx, step.Counted, nil, &n); err != nil {
-			return c, l.computeError(err)
+			return c, l.computeError(step.Pos, "", err)
 		}
 		arrived["step "+step.ID] = n
 	}

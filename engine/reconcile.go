@@ -184,7 +184,7 @@ func consumedRanges(splits checkpoints.Splits) []connectors.Range {
 func (p *Pipeline) differ(ctx context.Context, sink planner.Sink, table string) (Difference, error) {
 	d := Difference{Sink: sink.Name}
 	if err := p.Duck.Exec(ctx, "CREATE OR REPLACE TEMP TABLE _want AS "+sink.OneShot); err != nil {
-		return d, (&life{Pipeline: p}).computeError(err)
+		return d, p.computeError(sink.Decl.Head.Start, sink.Name, err)
 	}
 	on, same := []string{"true"}, []string{"true"}
 	for _, c := range sink.Columns {

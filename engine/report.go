@@ -7,6 +7,7 @@ import (
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
+	"lockstep/sql"
 )
 
 // Report is what one committed batch did, for people and for --json.
@@ -43,24 +44,52 @@ func (l *life) env() checkpoints.Env {
 	return checkpoints.Env{Engine: l.Version, DuckDB: l.Plan.Hash.DuckDB, TimeZone: "UTC"}
 }
 
-// computeError says in the author's terms that a statement of the plan failed. DuckDB's message quotes
+// computeError says in the author's terms that a statement of the plan failed: where it stands in the
+// pipeline file, as far as pos tells, and which sink or view it belongs to. DuckDB's message quotes
 // generated SQL below its first line; that is left out.
-func (l *life) computeError(err error) error {
+func (p *Pipeline) computeError(pos int, sink string, err error) error {
 	msg, _, _ := strings.Cut(err.Error(), "\n")
 	if kind, rest, ok := strings.Cut(msg, " Error: "); ok && !strings.Contains(kind, " \"") {
 		msg = rest
 	}
 	msg = strings.TrimRight(msg, "!;. ")
-	return &connectors.DataError{Where: l.Plan.Script.File, Err: &computeFailure{msg: msg, err: err},
+	msg, _, _ = strings.Cut(msg, " when casting from source column ") // a name that nobody wrote
+	script := p.Plan.Script
+	where, owner := script.File, p.owner(pos, sink)
+	if pos >= 0 {
+		at := script.Errorf(sql.Span{Start: pos, End: pos}, "", "")
+		where = fmt.Sprintf("%s:%d:%d", at.File, at.Line, at.Col)
+	}
+	return &connectors.DataError{Where: where, Err: &computeFailure{owner: owner, msg: msg, err: err},
 		Hint: "nothing was committed; correct the expression, for example with TRY_CAST or a WHERE"}
 }
 
+// owner is whose SELECT a place of the file is in, for messages.
+func (p *Pipeline) owner(pos int, sink string) string {
+	within := func(s sql.Span) bool { return pos >= s.Start && pos < s.End }
+	for _, v := range p.Plan.Script.Views {
+		if within(v.Span) {
+			return "view " + v.Name.Text
+		}
+	}
+	for _, s := range p.Plan.Sinks {
+		if sink == "" && (within(s.Decl.Span) || len(p.Plan.Sinks) == 1) {
+			return s.Name
+		}
+	}
+	return sink
+}
+
 type computeFailure struct {
-	msg string
-	err error
+	owner string // "" when several sinks need it
+	msg   string
+	err   error
 }
 
 func (e *computeFailure) Error() string {
-	return fmt.Sprintf("the SELECT failed on this input: %s", e.msg)
+	if e.owner == "" {
+		return fmt.Sprintf("the SELECT failed on this input: %s", e.msg)
+	}
+	return fmt.Sprintf("the SELECT of %s failed on this input: %s", e.owner, e.msg)
 }
 func (e *computeFailure) Unwrap() error { return e.err }

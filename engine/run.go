@@ -26,8 +26,9 @@ type life struct {
 // Summary is what a run did.
 type Summary struct {
 	Reports  []Report
-	Batch    int64 // the last one committed, by this run or before; -1 for none
-	UpToDate bool  // nothing was new
+	Batch    int64    // the last one committed, by this run or before; -1 for none
+	UpToDate bool     // nothing was new
+	Warnings []string // what went wrong after a commit, and needs nobody now
 }
 
 // Run folds everything that waits into the tables and stops. report, which may be nil, is called
@@ -42,10 +43,11 @@ func (p *Pipeline) Run(ctx context.Context, report func(Report)) (Summary, error
 		s.Batch, s.UpToDate = l.manifest.Batch, true
 		return s, nil
 	}
-	defer func() {
+	release := func() {
 		// The lease of a dead run is taken over anyway; giving it back only spares that.
 		_ = p.Destination.Release(context.WithoutCancel(ctx), l.lease)
-	}()
+	}
+	defer func() { release() }()
 	for work != nil {
 		r, err := l.batch(ctx, work)
 		if err != nil {
@@ -55,17 +57,46 @@ func (p *Pipeline) Run(ctx context.Context, report func(Report)) (Summary, error
 		if report != nil {
 			report(*r)
 		}
-		if err := l.maintain(ctx); err != nil {
-			return s, fmt.Errorf("batch %d is committed; the compaction after it failed: %w", s.Batch, err)
-		}
+		upkeep := l.upkeep(ctx)
 		if err := ctx.Err(); err != nil {
 			return s, err
 		}
-		if work, err = l.plan(ctx); err != nil {
+		if upkeep == nil {
+			if work, err = l.plan(ctx); err != nil {
+				return s, err
+			}
+			continue
+		}
+		if needsSomebody(upkeep) {
+			return s, fmt.Errorf("batch %d is committed; the work after it failed: %w", s.Batch, upkeep)
+		}
+		// The batch stands, but what this life knows may not be true any more: a new one reads it all again.
+		s.Warnings = append(s.Warnings, fmt.Sprintf("batch %d is committed; the work after it failed and is left to a later run: %v", s.Batch, upkeep))
+		release()
+		if l, work, err = p.open(ctx); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
+}
+
+// upkeep is what happens between two batches: no row of a table depends on it.
+func (l *life) upkeep(ctx context.Context) error {
+	if err := l.tidy(ctx); err != nil {
+		return err
+	}
+	return l.maintain(ctx)
+}
+
+// needsSomebody tells failures that the next look would meet again from those that may pass.
+func needsSomebody(err error) bool {
+	var (
+		damaged *connectors.DamagedError
+		fenced  *connectors.FencedError
+		held    *connectors.HeldError
+		target  *connectors.TargetError
+	)
+	return errors.As(err, &damaged) || errors.As(err, &fenced) || errors.As(err, &held) || errors.As(err, &target)
 }
 
 // open reads the head and finds the first batch. Only when there is one does it take the lease and

@@ -117,7 +117,7 @@ func (l *life) loadSegment(ctx context.Context, table string, seg *checkpoints.S
 }
 
 func damaged(seg *checkpoints.Segment, err error) error {
-	return &connectors.DamagedError{What: fmt.Sprintf("segment %s of step %s (change %d)", seg.ID, seg.Step, seg.SeqHi), Reason: err.Error()}
+	return &connectors.DamagedError{What: fmt.Sprintf("segment %s of step %s (seq %d)", seg.ID, seg.Step, seg.SeqHi), Reason: err.Error()}
 }
 
 func stateColumns(t planner.Table) string { return quoted(t.Cols) }

@@ -1,13 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,70 +14,27 @@ import (
 )
 
 func checkCommand() *cobra.Command {
-	return &cobra.Command{
+	return takesFiles(quiet(&cobra.Command{
 		Use:   "check PATH…",
 		Short: "Find every fault of pipeline files without running them",
 		Long: `Find every fault of pipeline files without running them.
 
-A folder stands for all .sql files below it. Statements, SELECTs, keys, options and
-paths are checked, and all faults of all files are printed at once. No destination is
+A folder stands for the .sql files in it; names that begin with . or _ are left out.
+Statements, SELECTs, keys, options and paths are checked, and all faults of all files
+are printed at once. Two files that would write one table are told as well. No destination is
 opened and no row of input is read; a Parquet source that declares no columns has the
 schema of its first file looked at. Exits with 1 when anything is wrong.`,
 		Example: `  etl check daily_sales.sql
   etl check pipelines/`,
 		Args: takes("PATH…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			paths, err := pipelineFiles(args)
+			paths, _, err := pipelineFiles(args)
 			if err != nil {
 				return err
 			}
 			return checkFiles(cmd, paths)
 		},
-	}
-}
-
-// pipelineFiles are the named files, and all .sql files below named folders.
-func pipelineFiles(args []string) ([]string, error) {
-	var paths []string
-	for _, arg := range args {
-		info, err := os.Stat(arg)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, &usageError{arg + ": no such file or folder", ""}
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !info.IsDir() {
-			paths = append(paths, arg)
-			continue
-		}
-		found, err := sqlFiles(arg)
-		if err != nil {
-			return nil, err
-		}
-		if len(found) == 0 {
-			return nil, &usageError{arg + ": no .sql files in this folder", "etl init writes a first pipeline"}
-		}
-		paths = append(paths, found...)
-	}
-	return paths, nil
-}
-
-func sqlFiles(dir string) ([]string, error) {
-	var paths []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && path != dir && strings.HasPrefix(d.Name(), "."):
-			return fs.SkipDir
-		case !d.IsDir() && strings.EqualFold(filepath.Ext(path), ".sql") && !strings.HasPrefix(d.Name(), "."):
-			paths = append(paths, path)
-		}
-		return nil
-	})
-	slices.Sort(paths)
-	return paths, err
+	}))
 }
 
 // checked is what check found in one file.
@@ -93,22 +48,25 @@ type checked struct {
 	Faults   sql.Errors `json:"faults,omitempty"`
 	Error    string     `json:"error,omitempty"` // what is no fault at a place of the file
 
-	path string // of the destination
+	code   int
+	path   string   // of the destination
+	tables []string // that the sinks write
 }
 
 func checkFiles(cmd *cobra.Command, paths []string) error {
-	results, faults := make([]checked, 0, len(paths)), 0
-	names := map[string]string{} // destination and pipeline → file
+	results, faults, code := make([]checked, 0, len(paths)), 0, exitOK
+	seen := map[string]string{} // destination and pipeline or table → file
 	for _, path := range paths {
 		c, err := checkFile(cmd.Context(), path)
 		if err != nil {
 			return err
 		}
 		if c.OK {
-			c.sameName(names)
+			c.clashes(seen)
 		}
 		if !c.OK {
 			faults += max(1, len(c.Faults))
+			code = worse(code, max(c.code, exitWrong))
 		}
 		results = append(results, c)
 	}
@@ -131,7 +89,7 @@ func checkFiles(cmd *cobra.Command, paths []string) error {
 		}
 	}
 	if faults > 0 {
-		return &printed{exitWrong}
+		return &printed{code}
 	}
 	return nil
 }
@@ -139,10 +97,13 @@ func checkFiles(cmd *cobra.Command, paths []string) error {
 // checkFile gives an error only when it was stopped.
 func checkFile(ctx context.Context, path string) (checked, error) {
 	c := checked{File: path}
-	err := withFile(path, func(s *session) error {
-		c.Pipeline, c.Sources, c.Sinks, c.path = s.script.Name, len(s.script.Sources), len(s.script.Sinks), s.path
+	err := withFile(ctx, path, func(s *session) error {
+		c.Pipeline, c.Sources, c.Sinks, c.path = s.script.Name, len(s.script.Sources), len(s.script.Sinks), realPath(s.path)
 		if err := s.compile(ctx); err != nil {
 			return err
+		}
+		for _, sink := range s.pipeline.Plan.Sinks {
+			c.tables = append(c.tables, strings.ToLower(cmp.Or(sink.Schema, "main")+"."+sink.Table))
 		}
 		for _, source := range s.pipeline.Plan.Sources {
 			if source.Reads == 0 {
@@ -154,23 +115,48 @@ func checkFile(ctx context.Context, path string) (checked, error) {
 	if ctx.Err() != nil {
 		return c, ctx.Err()
 	}
-	c.OK = err == nil
+	c.OK, c.code = err == nil, codeOf(err)
 	if err != nil && !errors.As(err, &c.Faults) {
 		c.Error = err.Error()
 	}
 	return c, nil
 }
 
-// sameName finds two files that are the same pipeline: the second to run would take the first one's
-// progress for its own.
-func (c *checked) sameName(seen map[string]string) {
-	key := c.path + "\x00" + c.Pipeline
-	if other, ok := seen[key]; ok {
+// clashes finds two files that are the same pipeline of one destination, where the second to run would
+// take the first one's progress for its own, and two that write the same table.
+func (c *checked) clashes(seen map[string]string) {
+	wrong := func(format string, args ...any) {
 		c.OK = false
-		c.Error = fmt.Sprintf("%s: pipeline %s of the same destination is also in %s\n  give one of them another name with CREATE PIPELINE name;", c.File, c.Pipeline, other)
-		return
+		c.Error = strings.TrimPrefix(c.Error+"\n"+fmt.Sprintf(format, args...), "\n")
 	}
-	seen[key] = c.File
+	note := func(kind, name string) (other string) {
+		key := c.path + "\x00" + kind + "\x00" + name
+		if other, ok := seen[key]; ok {
+			return other
+		}
+		seen[key] = c.File
+		return ""
+	}
+	if other := note("pipeline", c.Pipeline); other != "" {
+		wrong("%s: pipeline %s of the same destination is also in %s\n  give one of them another name with CREATE PIPELINE name;", c.File, c.Pipeline, other)
+		return // the tables are, then, no second fault
+	}
+	for _, table := range c.tables {
+		if other := note("table", table); other != "" {
+			wrong("%s: table %s of the same destination is also written by %s\n  a table has one pipeline: give one of the sinks another table", c.File, strings.TrimPrefix(table, "main."), other)
+		}
+	}
+}
+
+// realPath is a path without links, as far as it exists: two names of one file are the same file.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(dir, filepath.Base(path))
+	}
+	return path
 }
 
 func (c *checked) print(cmd *cobra.Command) {
@@ -179,7 +165,7 @@ func (c *checked) print(cmd *cobra.Command) {
 		fmt.Fprint(cmd.ErrOrStderr(), c.Faults.Render())
 	case c.Error != "":
 		fmt.Fprintln(cmd.ErrOrStderr(), "error:", c.Error)
-	default:
+	case !isQuiet(cmd):
 		unread := ""
 		if len(c.Unread) > 0 {
 			unread = "; no sink reads " + strings.Join(c.Unread, ", ")

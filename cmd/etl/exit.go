@@ -92,11 +92,13 @@ func finish(ctx context.Context, cmd *cobra.Command, err error, wantsJSON bool) 
 		err = replaced(err, signal)
 	}
 	if wantsJSON {
-		printErrorJSON(cmd.OutOrStdout(), err, code)
+		f := failureOf(err)
+		f.Exit = code
+		printJSON(cmd.OutOrStdout(), f)
 		return code
 	}
-	printError(cmd.ErrOrStderr(), err)
-	if wait := cmd.Flags().Lookup("wait"); code == exitHeld && wait != nil && !wait.Changed {
+	printError(cmd, err)
+	if wait := cmd.Flags().Lookup("wait"); code == exitHeld && wait != nil && !wait.Changed && !logsJSON(cmd) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "  wait for it, or let etl wait: --wait 5m")
 	}
 	return code
@@ -117,10 +119,22 @@ func replaced(err, say error) error {
 	return say
 }
 
-func printError(w io.Writer, err error) {
+// printError prints an error of the command; printErrorOf one of a file among several.
+func printError(cmd *cobra.Command, err error) { printErrorOf(cmd, "", err) }
+
+func printErrorOf(cmd *cobra.Command, file string, err error) {
+	w := cmd.ErrOrStderr()
+	if logsJSON(cmd) {
+		logError(w, file, err)
+		return
+	}
 	var faults sql.Errors
 	var blocked *engine.BlockedError
 	var signal *stopped
+	of := ""
+	if file != "" {
+		of = file + ": "
+	}
 	switch {
 	case errors.As(err, &faults):
 		fmt.Fprint(w, faults.Render())
@@ -128,9 +142,13 @@ func printError(w io.Writer, err error) {
 			fmt.Fprintf(w, "\n%d faults\n", n)
 		}
 	case errors.As(err, &blocked), errors.As(err, &signal):
-		fmt.Fprintln(w, err) // they begin with a word of their own
+		fmt.Fprintln(w, of+err.Error()) // they begin with a word of their own
 	default:
-		fmt.Fprintln(w, "error:", message(err))
+		text := message(err)
+		if !strings.HasPrefix(text, file) { // many begin with it
+			text = of + text
+		}
+		fmt.Fprintln(w, "error:", text)
 	}
 }
 
@@ -146,15 +164,18 @@ func message(err error) string {
 	return err.Error()
 }
 
-func printErrorJSON(w io.Writer, err error, code int) {
-	out := struct {
-		Error  string              `json:"error"`
-		Hint   string              `json:"hint,omitempty"`
-		Exit   int                 `json:"exit"`
-		Faults sql.Errors          `json:"faults,omitempty"`
-		Plan   *planner.Comparison `json:"plan,omitempty"`
-		Result any                 `json:"result,omitempty"`
-	}{Error: message(err), Exit: code}
+// failure is an error as data.
+type failure struct {
+	Error  string              `json:"error"`
+	Hint   string              `json:"hint,omitempty"`
+	Exit   int                 `json:"exit"`
+	Faults sql.Errors          `json:"faults,omitempty"`
+	Plan   *planner.Comparison `json:"plan,omitempty"`
+	Result any                 `json:"result,omitempty"`
+}
+
+func failureOf(err error) *failure {
+	out := &failure{Error: message(err), Exit: codeOf(err)}
 	var blocked *engine.BlockedError
 	var done *partial
 	if errors.As(err, &done) {
@@ -167,7 +188,23 @@ func printErrorJSON(w io.Writer, err error, code int) {
 	default:
 		out.Error, out.Hint, _ = strings.Cut(out.Error, "\n  ")
 	}
-	printJSON(w, out)
+	return out
+}
+
+// logError writes an error as one line of JSON.
+func logError(w io.Writer, file string, err error) {
+	f := failureOf(err)
+	attrs := []any{"exit", f.Exit}
+	if file != "" {
+		attrs = append(attrs, "file", file)
+	}
+	if f.Hint != "" {
+		attrs = append(attrs, "hint", f.Hint)
+	}
+	if len(f.Faults) > 0 {
+		attrs = append(attrs, "faults", f.Faults)
+	}
+	jsonLog(w).Error(f.Error, attrs...)
 }
 
 func printJSON(w io.Writer, v any) {

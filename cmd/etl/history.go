@@ -25,12 +25,12 @@ read, and how many rows of the tables it inserted (+), updated (~) and deleted (
 				return &usageError{"-n cannot be negative", "0 lists all"}
 			}
 			return waiting(cmd.Context(), time.Now().Add(readWait), func() error {
-				return withFile(args[0], func(s *session) error { return printHistory(cmd, s, n) })
+				return withFile(cmd.Context(), args[0], func(s *session) error { return printHistory(cmd, s, n) })
 			})
 		},
 	}
 	cmd.Flags().IntVarP(&n, "number", "n", 20, "how many to list; 0 lists all")
-	return cmd
+	return takesFiles(cmd)
 }
 
 // change is a line of the history.

@@ -92,6 +92,8 @@ nor double a row.`,
 		},
 	}
 	root.PersistentFlags().Bool("json", false, "print results and errors as JSON")
+	root.PersistentFlags().String("log-format", "text", "of what goes to stderr: text, or json, one object a line")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return checkLogFormat(cmd) }
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(initCommand(), inferCommand(), checkCommand(), planCommand(), runCommand(), statusCommand(),

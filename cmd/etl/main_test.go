@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -73,7 +74,7 @@ func TestDeadRunsAreCleanedUp(t *testing.T) {
 func TestBug(t *testing.T) {
 	var stderr bytes.Buffer
 	code := guarded(&stderr, func() int {
-		_ = withFile(examplePath(t), func(*session) error { panic("index out of range\ngoroutine 1 [running]") })
+		_ = withFile(context.Background(), examplePath(t), func(*session) error { panic("index out of range\ngoroutine 1 [running]") })
 		return exitOK
 	})
 	if code != exitWrong || bytes.Contains(stderr.Bytes(), []byte("goroutine")) || !bytes.HasPrefix(stderr.Bytes(), []byte("error: this is a bug in etl: index out of range\n")) {
@@ -102,7 +103,7 @@ func TestSecrets(t *testing.T) {
 	t.Setenv("LONG", "/data/secret/")
 	t.Setenv("LONGER", "/data/secret/more")
 	t.Setenv("SHORT", ",")
-	s := newSecrets("/data")
+	s := newSecrets("/data", os.LookupEnv)
 	for _, name := range []string{"LONG", "LONGER", "SHORT"} {
 		if _, ok := s.lookup(name); !ok {
 			t.Fatal(name)

@@ -14,7 +14,7 @@ import (
 )
 
 func planCommand() *cobra.Command {
-	return &cobra.Command{
+	return takesFiles(&cobra.Command{
 		Use:   "plan FILE",
 		Short: "Show how a pipeline is computed, and whether that fits its table",
 		Long: `Show how a pipeline is computed: its steps, the state each keeps, and the plan hash.
@@ -25,9 +25,9 @@ with. A plan that means something else is shown with every difference, and exits
 		Example: `  etl plan daily_sales.sql`,
 		Args:    takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withFile(args[0], func(s *session) error { return printPlan(cmd, s) })
+			return withFile(cmd.Context(), args[0], func(s *session) error { return printPlan(cmd, s) })
 		},
-	}
+	})
 }
 
 // fit says how a plan stands to the tables that exist.

@@ -51,12 +51,12 @@ no reader rounds a DECIMAL or HUGEINT.`,
 				return &usageError{fmt.Sprintf("there is no format %q", format), hint}
 			}
 			return waiting(cmd.Context(), time.Now().Add(readWait), func() error {
-				return withFile(args[0], func(s *session) error { return query(cmd.Context(), s, args[1], newOutput(cmd.OutOrStdout())) })
+				return withFile(cmd.Context(), args[0], func(s *session) error { return query(cmd.Context(), s, args[1], newOutput(cmd.OutOrStdout())) })
 			})
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "table", "table, csv or json")
-	return cmd
+	return takesFiles(cmd)
 }
 
 func query(ctx context.Context, s *session, text string, out output) (err error) {

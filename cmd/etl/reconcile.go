@@ -12,7 +12,7 @@ import (
 )
 
 func reconcileCommand() *cobra.Command {
-	return &cobra.Command{
+	return takesFiles(quiet(&cobra.Command{
 		Use:   "reconcile FILE",
 		Short: "Compare the tables with the SELECT over all input read so far",
 		Long: `Compare the tables with the SELECT over all input read so far.
@@ -25,10 +25,10 @@ be there, unchanged.`,
 		Args:    takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return waiting(cmd.Context(), time.Now().Add(readWait), func() error {
-				return withFile(args[0], func(s *session) error { return reconcile(cmd, s) })
+				return withFile(cmd.Context(), args[0], func(s *session) error { return reconcile(cmd, s) })
 			})
 		},
-	}
+	}))
 }
 
 func reconcile(cmd *cobra.Command, s *session) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,55 +21,145 @@ type runOptions struct {
 func runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use:   "run FILE",
+		Use:   "run PATH…",
 		Short: "Fold all new input into the tables and stop",
 		Long: `Fold all new input into the tables and stop.
 
 Input is read in batches; each is committed by itself, in one transaction with the
 position it was read to. Nothing new is not an error. Run it from cron as often as
-you like: a second run at the same time exits with 75, or waits when told to.`,
+you like: a second run at the same time exits with 75, or waits when told to.
+
+PATH is a pipeline file, or a folder for the .sql files in it; names that begin with . or
+_ are left out. Several run one after the other; what goes wrong with one does not stop
+the others, and the exit code is the first of 3, 4, 1, 2, 5, 75 that any of them had.`,
 		Example: `  etl run daily_sales.sql
   etl run daily_sales.sql --wait 5m
+  etl run pipelines/ --quiet
+  etl run daily_sales.sql --attach mart=dev.duckdb
   etl run daily_sales.sql --max-batch-rows 1000000`,
-		Args: takes("FILE"),
+		Args: takes("PATH…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.maxRows < 0 || o.maxBytes < 0 {
 				return &usageError{"a batch limit cannot be negative", "0 is no limit"}
 			}
-			return waiting(cmd.Context(), time.Now().Add(o.wait), func() error {
-				return withFile(args[0], func(s *session) error { return runPipeline(cmd, s, o) })
-			})
+			paths, several, err := pipelineFiles(args)
+			switch {
+			case err != nil:
+				return err
+			case several:
+				return runSeveral(cmd, paths, o)
+			}
+			result, err := runFile(cmd, paths[0], o)
+			switch {
+			case err != nil && result != nil:
+				return &partial{err, result}
+			case err == nil && asJSON(cmd):
+				printJSON(cmd.OutOrStdout(), result)
+			}
+			return err
 		},
 	}
 	cmd.Flags().DurationVar(&o.wait, "wait", 0, "wait this long for another run or program that holds the destination, as in 90s or 5m")
 	cmd.Flags().Int64Var(&o.maxRows, "max-batch-rows", 0, "rows of one batch at most; 0 is no bound")
 	cmd.Flags().Int64Var(&o.maxBytes, "max-batch-bytes", 4<<30, "bytes of input files of one batch at most; 0 is no bound")
-	return cmd
+	return takesFiles(quiet(cmd))
 }
 
-func runPipeline(cmd *cobra.Command, s *session, o runOptions) error {
+// ran is what a run did, for --json.
+type ran struct {
+	File     string          `json:"file,omitempty"` // when there are several
+	Pipeline string          `json:"pipeline,omitempty"`
+	Batch    *int64          `json:"batch,omitempty"` // the last one; none before the first
+	UpToDate bool            `json:"up_to_date"`
+	Batches  []engine.Report `json:"batches"`
+	Warnings []string        `json:"warnings,omitempty"`
+	Failure  *failure        `json:"failure,omitempty"` // when there are several
+}
+
+// runFile runs one pipeline, and waits for its destination as long as it may.
+func runFile(cmd *cobra.Command, path string, o runOptions) (result *ran, err error) {
+	ctx := cmd.Context()
+	err = waiting(ctx, time.Now().Add(o.wait), func() error {
+		return withFile(ctx, path, func(s *session) (err error) {
+			result, err = runPipeline(cmd, s, o)
+			return err
+		})
+	})
+	return result, err
+}
+
+func runPipeline(cmd *cobra.Command, s *session, o runOptions) (*ran, error) {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	if err := s.compile(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.openDestination(ctx, false); err != nil {
-		return err
+		return nil, err
 	}
 	s.pipeline.Limit = s.batchLimit(cmd.Flags(), o)
-	if asJSON(cmd) {
-		sum, err := s.pipeline.Run(ctx, nil)
-		result := runResult(s.script.Name, sum)
-		if err != nil {
-			return &partial{err, result}
+	tell := !asJSON(cmd) && !isQuiet(cmd)
+	report := func(r engine.Report) {
+		if tell {
+			fmt.Fprintln(out, line(r))
 		}
-		printJSON(out, result)
-		return nil
 	}
-	sum, err := s.pipeline.Run(ctx, func(r engine.Report) { fmt.Fprintln(out, line(r)) })
-	if err == nil && sum.UpToDate {
+	sum, err := s.pipeline.Run(ctx, report)
+	r := &ran{Pipeline: s.script.Name, UpToDate: sum.UpToDate, Batches: sum.Reports}
+	if r.Batches == nil {
+		r.Batches = []engine.Report{}
+	}
+	if sum.Batch >= 0 {
+		r.Batch = &sum.Batch
+	}
+	for _, w := range sum.Warnings {
+		w = s.secrets.text(message(errors.New(w)))
+		r.Warnings = append(r.Warnings, w)
+		warn(cmd, "%s: %s", s.script.Name, w)
+	}
+	if err == nil && sum.UpToDate && tell {
 		fmt.Fprintf(out, "%s: up to date (batch %d)\n", s.script.Name, sum.Batch)
 	}
-	return err
+	return r, err
+}
+
+// runSeveral runs several pipelines, one after the other: two may have one destination file. Only a
+// signal stops it.
+func runSeveral(cmd *cobra.Command, paths []string, o runOptions) error {
+	results, code, failed := make([]*ran, 0, len(paths)), exitOK, 0
+	for _, path := range paths {
+		r, err := runFile(cmd, path, o)
+		if r == nil {
+			r = &ran{Batches: []engine.Report{}}
+		}
+		r.File = path
+		results = append(results, r)
+		if err == nil {
+			continue
+		}
+		if cmd.Context().Err() != nil {
+			return &partial{err, runs{results, 0}}
+		}
+		failed++
+		code = worse(code, codeOf(err))
+		if r.Failure = failureOf(err); !asJSON(cmd) {
+			printErrorOf(cmd, path, err)
+		}
+	}
+	switch {
+	case asJSON(cmd):
+		printJSON(cmd.OutOrStdout(), runs{results, code})
+	case failed > 0 && !logsJSON(cmd):
+		fmt.Fprintf(cmd.ErrOrStderr(), "%d of %s failed\n", failed, plural(int64(len(paths)), "pipeline"))
+	}
+	if code != exitOK {
+		return &printed{code}
+	}
+	return nil
+}
+
+type runs struct {
+	Pipelines []*ran `json:"pipelines"`
+	Exit      int    `json:"exit"`
 }
 
 // batchLimit is what the flags say, else the pipeline file, else the flags' defaults.
@@ -81,19 +172,6 @@ func (w *wiring) batchLimit(flags *pflag.FlagSet, o runOptions) connectors.Limit
 		limit.Bytes = w.limit.Bytes
 	}
 	return limit
-}
-
-func runResult(name string, sum engine.Summary) any {
-	batches := sum.Reports
-	if batches == nil {
-		batches = []engine.Report{}
-	}
-	return struct {
-		Pipeline string          `json:"pipeline"`
-		Batch    int64           `json:"batch"`
-		UpToDate bool            `json:"up_to_date"`
-		Batches  []engine.Report `json:"batches"`
-	}{name, sum.Batch, sum.UpToDate, batches}
 }
 
 // line is the one line a batch prints.

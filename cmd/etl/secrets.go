@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,15 +16,18 @@ import (
 type secrets struct {
 	dir   string            // of the pipeline file; messages show paths relative to it
 	calls map[string]string // value → the call that gave it
+	from  func(name string) (string, bool)
 }
 
-func newSecrets(dir string) *secrets { return &secrets{dir: dir, calls: map[string]string{}} }
+func newSecrets(dir string, from func(string) (string, bool)) *secrets {
+	return &secrets{dir: dir, calls: map[string]string{}, from: from}
+}
 
 // minSecret is the length below which a value is no secret: hiding a comma would spoil every message.
 const minSecret = 4
 
 func (s *secrets) lookup(name string) (string, bool) {
-	value, ok := os.LookupEnv(name)
+	value, ok := s.from(name)
 	forms := []string{value, filepath.Clean(value)} // paths are cleaned before they are used
 	if rel, err := filepath.Rel(s.dir, value); err == nil {
 		forms = append(forms, rel)

@@ -34,23 +34,44 @@ type session struct {
 
 // withFile parses a pipeline file and lets fn work with it. Whatever fn leaves open is closed, and no
 // error shows a value of the environment.
-func withFile(path string, fn func(*session) error) (err error) {
+func withFile(ctx context.Context, path string, fn func(*session) error) (err error) {
 	script, err := readScript(path)
 	if err != nil {
 		return err
 	}
-	w, err := findWiring(script)
+	w, err := findWiring(script, givenIn(ctx))
 	if err != nil {
 		return err
 	}
 	s := &session{wiring: w}
 	defer func() {
+		s.dated(ctx, err)
 		if closeErr := s.close(); err == nil {
 			err = closeErr // after another error it would only be a consequence
 		}
 		err = s.secrets.hide(named(err, s.path, s.shown))
 	}()
 	return fn(s)
+}
+
+// dated enters the batch into errors about input that was read before, while the destination is open.
+func (s *session) dated(ctx context.Context, err error) {
+	if err == nil || s.dest == nil {
+		return
+	}
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range several.Unwrap() {
+			s.dated(ctx, one)
+		}
+		return
+	}
+	var input *connectors.InputError
+	if !errors.As(err, &input) || input.Seq == 0 {
+		return
+	}
+	if batch, err := s.dest.BatchOf(ctx, s.script.Name, input.Seq); err == nil {
+		input.Batch = &batch
+	}
 }
 
 func readScript(path string) (*sql.Script, error) {

@@ -16,28 +16,28 @@ import (
 )
 
 func statusCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "status [PATH]",
+	return takesFiles(quiet(&cobra.Command{
+		Use:   "status [PATH]…",
 		Short: "Show what pipelines have read, what waits, and what is wrong",
 		Long: `Show what pipelines have read, what waits, and what is wrong.
 
-PATH is a pipeline file, or a folder for all .sql files below it; the default is the
-working directory. Nothing is changed. A destination that a run holds is waited for,
-up to 5 seconds.`,
+PATH is a pipeline file, or a folder for the .sql files in it; the default is the
+working directory. Of several there is one line each. Nothing is changed. A destination that a run holds
+is waited for, up to 5 seconds. --quiet leaves out the pipelines that are well.`,
 		Example: `  etl status
   etl status daily_sales.sql --json`,
-		Args: takes("[PATH]"),
+		Args: takes("[PATH]…"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = []string{"."}
 			}
-			paths, err := pipelineFiles(args)
+			paths, several, err := pipelineFiles(args)
 			if err != nil {
 				return err
 			}
-			return printStatus(cmd, paths)
+			return printStatus(cmd, paths, several)
 		},
-	}
+	}))
 }
 
 // The states of a pipeline.
@@ -81,29 +81,28 @@ type outputStatus struct {
 	Rows  int64  `json:"rows"`
 }
 
-func printStatus(cmd *cobra.Command, paths []string) error {
+func printStatus(cmd *cobra.Command, paths []string, several bool) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	until := time.Now().Add(readWait)
 	screens, code := make([]status, 0, len(paths)), exitOK
-	for i, path := range paths {
+	for _, path := range paths {
 		st := status{File: path, Pipeline: path}
 		err := waiting(ctx, until, func() error {
-			return withFile(path, func(s *session) error { return st.read(ctx, s) })
+			return withFile(ctx, path, func(s *session) error { return st.read(ctx, s) })
 		})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
 			st.failed(err)
-			if code == exitOK {
-				code = codeOf(err)
-			}
+			code = worse(code, codeOf(err))
 		}
 		screens = append(screens, st)
-		if !asJSON(cmd) {
-			if i > 0 {
-				fmt.Fprintln(out)
-			}
+		switch {
+		case asJSON(cmd), isQuiet(cmd) && (st.State == stateOK || st.State == stateNew):
+		case several:
+			st.printLine(out, time.Now())
+		default:
 			st.print(out, time.Now())
 		}
 	}
@@ -139,6 +138,7 @@ func (st *status) read(ctx context.Context, s *session) error {
 	if errors.As(found.Blocked, &changed) {
 		st.Problem = fmt.Sprintf("the plan changed after batch %d; etl plan %s shows how", changed.Batch, st.File)
 	} else if problem := errors.Join(found.Blocked, found.Input); problem != nil {
+		s.dated(ctx, problem)
 		st.Problem = s.secrets.text(problem.Error())
 	}
 	st.Segments, st.Bytes = found.Segments, found.Bytes
@@ -195,9 +195,10 @@ func (st *status) failed(err error) {
 	}
 }
 
-func (st *status) print(w io.Writer, now time.Time) {
+// head is the first line of a screen, and the lines of the problem that do not fit there.
+func (st *status) head(now time.Time) (head, rest string) {
 	problem, rest, _ := strings.Cut(st.Problem, "\n")
-	head := st.Pipeline + "  " + st.State
+	head = st.Pipeline + "  " + st.State
 	switch {
 	case st.State == stateHeld:
 		head = st.Pipeline + "  " + problem
@@ -205,7 +206,42 @@ func (st *status) print(w io.Writer, now time.Time) {
 		head += ": " + problem
 	}
 	if st.Batch != nil {
-		head += fmt.Sprintf(" · batch %s, %s · plan %s", thousands(*st.Batch), ago(now.Sub(*st.When)), short(st.Plan))
+		head += fmt.Sprintf(" · batch %s, %s", thousands(*st.Batch), ago(now.Sub(*st.When)))
+	}
+	return head, rest
+}
+
+// printLine is the screen as one line.
+func (st *status) printLine(w io.Writer, now time.Time) {
+	line, _ := st.head(now)
+	if len(st.Inputs) > 0 {
+		waiting, known := 0, true
+		for _, in := range st.Inputs {
+			if known = known && in.Waiting != nil; known {
+				waiting += *in.Waiting
+			}
+		}
+		if known {
+			line += fmt.Sprintf(" · %s waiting", thousands(int64(waiting)))
+		}
+	}
+	if st.Rejected > 0 {
+		line += fmt.Sprintf(" · %s rejected", thousands(st.Rejected))
+	}
+	if len(st.Outputs) > 0 {
+		var rows int64
+		for _, o := range st.Outputs {
+			rows += o.Rows
+		}
+		line += " · " + plural(rows, "row")
+	}
+	fmt.Fprintln(w, line)
+}
+
+func (st *status) print(w io.Writer, now time.Time) {
+	head, rest := st.head(now)
+	if st.Batch != nil {
+		head += " · plan " + short(st.Plan)
 	}
 	fmt.Fprintln(w, head)
 	for _, in := range st.Inputs {

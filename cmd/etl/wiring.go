@@ -33,14 +33,23 @@ type wiring struct {
 
 // findWiring resolves everything and collects all faults. A link to a pipeline file counts as the
 // file at the link's own place: what is run is what was named.
-func findWiring(script *sql.Script) (*wiring, error) {
+func findWiring(script *sql.Script, g *given) (*wiring, error) {
 	dir, err := filepath.Abs(filepath.Dir(script.File))
 	if err != nil {
 		return nil, err
 	}
-	w := &wiring{script: script, secrets: newSecrets(dir), dir: dir, specs: map[string]connectors.SourceSpec{}}
+	w := &wiring{script: script, secrets: newSecrets(dir, g.lookup), dir: dir, specs: map[string]connectors.SourceSpec{}}
+	var attached []string
+	for _, a := range script.Attaches {
+		attached = append(attached, a.Name.Text)
+	}
+	if err := g.covers(script.File, attached); err != nil {
+		return nil, err
+	}
 	w.options()
-	w.destination()
+	if err := w.destination(g); err != nil {
+		return nil, err
+	}
 	for _, decl := range script.Sources {
 		w.source(decl)
 	}
@@ -61,18 +70,25 @@ func (w *wiring) resolve(t sql.Text) (string, bool) {
 }
 
 // destination finds the file that the sinks' database is. The parser has made sure that there is one.
-func (w *wiring) destination() {
+func (w *wiring) destination(g *given) error {
 	for _, a := range w.script.Attaches {
 		if len(w.script.Sinks) == 0 || !strings.EqualFold(a.Name.Text, w.script.Sinks[0].Name.Parts[0].Text) {
 			w.fault(a.Name.Span, "remove the ATTACH; reading from attached databases is not supported by this version",
 				"no sink is in database %s", a.Name.Text)
 			continue
 		}
+		if shown, path, ok := g.attached(a.Name.Text); ok {
+			if notFile(shown) || strings.Contains(path, "?") {
+				return &usageError{"--attach " + a.Name.Text + ": the destination must be a file: progress is kept in it", "name a file, such as dev.duckdb"}
+			}
+			w.alias, w.path, w.shown = a.Name.Text, path, shown
+			continue
+		}
 		target, ok := w.resolve(a.Target)
 		if !ok || a.Type != "duckdb" { // the planner says that other types are for later
 			continue
 		}
-		if target == "" || strings.HasPrefix(target, ":") || strings.HasPrefix(target, "md:") || strings.Contains(target, "://") {
+		if notFile(target) {
 			w.fault(a.Target.Span, "name a file, such as 'mart.duckdb'", "the destination must be a file: progress is kept in it")
 			continue
 		}
@@ -87,6 +103,12 @@ func (w *wiring) destination() {
 			w.shown, w.hidePath = a.Target.String(), true
 		}
 	}
+	return nil
+}
+
+// notFile tells what is no path of a file, but another kind of database to DuckDB.
+func notFile(target string) bool {
+	return target == "" || strings.HasPrefix(target, ":") || strings.HasPrefix(target, "md:") || strings.Contains(target, "://")
 }
 
 func (w *wiring) source(decl *sql.Source) {

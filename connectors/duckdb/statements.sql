@@ -99,6 +99,23 @@ DELETE FROM {db}.etl.checkpoints WHERE pipeline = ? AND incarnation = ?
 -- name: keep-checkpoints
 INSERT INTO {db}.etl.checkpoints SELECT ?, ?, unnest(?::BIGINT[]), unnest(?::VARCHAR[])
 
+-- name: batch-of
+SELECT batch FROM {db}.etl.manifests WHERE pipeline = ? AND seq = ?
+
+-- name: ranges
+SELECT r.source, r.split_id, r.content_id, r.seq, m.batch, r.from_off, r.to_off, r.rows, coalesce(x.n, 0)
+FROM {db}.etl.ranges r
+JOIN {db}.etl.manifests m ON m.pipeline = r.pipeline AND m.seq = r.seq
+LEFT JOIN (SELECT seq, source, split_id, count(*) AS n FROM {db}.etl.rejects WHERE pipeline = $1 GROUP BY ALL) x
+  ON x.seq = r.seq AND x.source = r.source AND x.split_id = r.split_id
+WHERE r.pipeline = $1
+ORDER BY r.source, r.seq, r.split_id
+
+-- name: rejects
+SELECT j.source, j.split_id, j.off, j.line, j.reason, j.raw, m.batch, j.seq
+FROM {db}.etl.rejects j JOIN {db}.etl.manifests m ON m.pipeline = j.pipeline AND m.seq = j.seq
+WHERE j.pipeline = {pipeline}
+
 -- name: points
 SELECT seq, batch_time FROM {db}.etl.manifests
 WHERE pipeline = $1 AND incarnation = $2

@@ -34,7 +34,7 @@ func (s *Source) sheetsOf(files []file) ([]sheet, error) {
 			sheets[at].files = append(sheets[at].files, f)
 			continue
 		}
-		l, bad := arrange(names, s.spec.Columns)
+		l, bad := arrange(names, s.spec.Columns, s.settings.text["delim"])
 		if bad != nil {
 			return nil, s.dataError(f.path, bad.reason, bad.hint)
 		}

@@ -50,7 +50,9 @@ func readHeader(in io.Reader, s *settings) ([]string, error) {
 
 // arrange finds the declared columns among the names of a header: exactly written, or else the
 // same but for letter case, as SQL compares identifiers.
-func arrange(names []string, columns []connectors.SourceColumn) (layout, *badColumn) {
+//
+// delim is what the names were split by.
+func arrange(names []string, columns []connectors.SourceColumn, delim string) (layout, *badColumn) {
 	l := layout{names: names, at: make([]int, len(columns))}
 	for i, c := range columns {
 		if !isInput(c) {
@@ -58,11 +60,28 @@ func arrange(names []string, columns []connectors.SourceColumn) (layout, *badCol
 		}
 		at, found := find(names, c.Name)
 		if found != 1 {
-			return l, badName(c.Name, names, found, "its header")
+			bad := badName(c.Name, names, found, "its header")
+			if other := otherDelim(names, delim); other != "" {
+				bad.hint = fmt.Sprintf("the header looks like one column: write WITH (delim = '%s') if that is what stands between them", other)
+			}
+			return l, bad
 		}
 		l.at[i] = at
 	}
 	return l, nil
+}
+
+// otherDelim is the character that separates the names when the delimiter does not; "" for none.
+func otherDelim(names []string, delim string) string {
+	if len(names) != 1 {
+		return ""
+	}
+	for _, d := range []string{";", "\t", "|", ","} {
+		if d != delim && strings.Contains(names[0], d) {
+			return strings.ReplaceAll(d, "\t", `\t`)
+		}
+	}
+	return ""
 }
 
 // badColumn is what is wrong with a declared column in one file.

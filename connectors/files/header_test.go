@@ -33,7 +33,7 @@ func FuzzHeader(f *testing.F) {
 		if size > len(text) {
 			t.Errorf("names of %d bytes from %d", size, len(text))
 		}
-		layout, bad := arrange(names, declare("id BIGINT"))
+		layout, bad := arrange(names, declare("id BIGINT"), ",")
 		if bad == nil && !strings.EqualFold(names[layout.at[0]], "id") {
 			t.Errorf("id is not %q", names[layout.at[0]])
 		}

@@ -93,8 +93,10 @@ func (s *Source) changed(id string, old checkpoints.Split, how string) error {
 	if rows := identityOf(old.Content).rows; rows > 0 {
 		what = fmt.Sprintf("was changed after %d of its %d rows were read", old.Next, rows)
 	}
-	return s.inputError(id, fmt.Sprintf("%s (change %d): %s", what, old.Seq, how),
+	err := s.inputError(id, what+": "+how,
 		"files that were read must not change: restore the original, and put corrections or new rows in a new file")
+	err.Seq = old.Seq
+	return err
 }
 
 func (s *Source) unreadable(ctx context.Context, f file, err error) error {

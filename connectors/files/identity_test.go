@@ -19,10 +19,10 @@ func TestChangedFile(t *testing.T) {
 	w.write("in/a.csv", "id\n1\n")
 	w.take("1")
 	w.write("in/a.csv", "id\n1\n2\n")
-	fails[inputError](w, `source orders: in/a.csv: was changed after it was read (change 1): it has 7 bytes now, it had 5`+keepOriginal)
+	fails[inputError](w, `source orders: in/a.csv: was changed after it was read: it has 7 bytes now, it had 5`+keepOriginal)
 	w.write("in/a.csv", "id\n2\n")
 	w.touch("in/a.csv", time.Unix(1_800_000_000, 0))
-	fails[inputError](w, `source orders: in/a.csv: was changed after it was read (change 1): it has the same size, but other content`+keepOriginal)
+	fails[inputError](w, `source orders: in/a.csv: was changed after it was read: it has the same size, but other content`+keepOriginal)
 }
 
 func TestTouchedFile(t *testing.T) {
@@ -131,7 +131,7 @@ func TestPartlyReadFile(t *testing.T) {
 		w := partly(t)
 		w.parquet("in/a.parquet", "SELECT i AS id FROM range(50) t(i)")
 		_, err := w.batch(connectors.Limit{})
-		if _, ok := err.(inputError); !ok || !strings.HasPrefix(err.Error(), "source orders: in/a.parquet: was changed after 2 of its 5 rows were read (change 1): it has ") {
+		if _, ok := err.(inputError); !ok || !strings.HasPrefix(err.Error(), "source orders: in/a.parquet: was changed after 2 of its 5 rows were read: it has ") {
 			t.Fatal(err)
 		}
 	})
@@ -192,10 +192,10 @@ func TestReadRecordedRange(t *testing.T) {
 	w.write("in/a.csv", "id\n2\n")
 	w.touch("in/a.csv", time.Unix(1_800_000_000, 0))
 	_, _, err = w.read(done)
-	failed[inputError](t, err, "source orders: in/a.csv: was changed after it was read (change 0): it has the same size, but other content"+keepOriginal)
+	failed[inputError](t, err, "source orders: in/a.csv: was changed after it was read: it has the same size, but other content"+keepOriginal)
 	w.must(os.Remove(w.path("in/a.csv")))
 	_, _, err = w.read(done)
-	failed[inputError](t, err, "source orders: in/a.csv: is gone, but rows from 1 on are needed\n  put the file back")
+	failed[inputError](t, err, "source orders: in/a.csv: is gone, but its rows are needed\n  put the file back")
 }
 
 func TestGlob(t *testing.T) {

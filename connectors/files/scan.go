@@ -79,7 +79,13 @@ func (s *Source) same(r connectors.Range, f *file) (hash bool, err error) {
 	known := identityOf(r.Next.Content).hash != ""
 	switch {
 	case f == nil && known:
-		return false, s.inputError(r.Split, fmt.Sprintf("is gone, but rows from %d on are needed", r.From+1), "put the file back")
+		what := "its rows are needed"
+		if r.From > 0 {
+			what = fmt.Sprintf("its rows from %d on are needed", r.From+1)
+		}
+		err := s.inputError(r.Split, "is gone, but "+what, "put the file back")
+		err.Seq = r.Next.Seq
+		return false, err
 	case f == nil:
 		return false, s.dataError(s.pattern.abs(r.Split), "is gone since it was planned; nothing was committed", "run again")
 	case f.size == r.Next.Size && f.mtime == r.Next.ModTime:

@@ -1,0 +1,50 @@
+package duckdb
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+
+	"lockstep/engine/duck"
+)
+
+// What the commands that only look ask for.
+
+// BatchOf is the number of the batch that a change was, or that it came after.
+func (d *Destination) BatchOf(ctx context.Context, pipeline string, seq int64) (int64, error) {
+	var batch int64
+	err := d.eng.QueryRow(ctx, d.sql("batch-of"), []any{pipeline, seq}, &batch)
+	return batch, d.failed("look up a batch", err)
+}
+
+// FileRange is a range of a split that a change read.
+type FileRange struct {
+	Source, Split, Content string
+	Seq, Batch             int64
+	From, To               int64
+	Rows, Rejected         int64
+}
+
+// Ranges lists everything a pipeline has read, oldest first.
+func (d *Destination) Ranges(ctx context.Context, pipeline string) ([]FileRange, error) {
+	if d.empty {
+		return nil, nil
+	}
+	var out []FileRange
+	err := d.eng.Each(ctx, d.sql("ranges"), []any{pipeline}, func(rows *sql.Rows) error {
+		var r FileRange
+		err := rows.Scan(&r.Source, &r.Split, &r.Content, &r.Seq, &r.Batch, &r.From, &r.To, &r.Rows, &r.Rejected)
+		out = append(out, r)
+		return err
+	})
+	return out, d.readError("read the ranges of "+pipeline, err)
+}
+
+// Rejects is a query of everything a pipeline has rejected: source, split_id, off, line, reason, raw and
+// the number of the batch.
+func (d *Destination) Rejects(pipeline string) string {
+	if d.empty {
+		return "SELECT ''::VARCHAR AS source, ''::VARCHAR AS split_id, 0::BIGINT AS off, 0::BIGINT AS line, ''::VARCHAR AS reason, ''::VARCHAR AS raw, 0::BIGINT AS batch, 0::BIGINT AS seq WHERE false"
+	}
+	return strings.ReplaceAll(d.sql("rejects"), "{pipeline}", duck.Literal(pipeline))
+}
