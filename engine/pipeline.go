@@ -114,6 +114,18 @@ func (p *Pipeline) readSources() []planner.Source {
 // position loads the place of every source as of a manifest, and checks it against the manifest: a
 // position that misses a split would read it twice.
 func (p *Pipeline) position(ctx context.Context, m checkpoints.Manifest, segments []checkpoints.Segment) (checkpoints.Position, error) {
+	position, err := p.positionIn(ctx, segments)
+	if err != nil || m.Seq == 0 {
+		return position, err
+	}
+	if err := position.Verify(m.Position); err != nil {
+		return nil, &connectors.DamagedError{What: "the position after batch " + fmt.Sprint(m.Batch), Reason: err.Error()}
+	}
+	return position, nil
+}
+
+// positionIn is the place of every source that the segments tell.
+func (p *Pipeline) positionIn(ctx context.Context, segments []checkpoints.Segment) (checkpoints.Position, error) {
 	position := checkpoints.Position{}
 	for _, source := range p.readSources() {
 		var own []checkpoints.Segment
@@ -131,12 +143,6 @@ func (p *Pipeline) position(ctx context.Context, m checkpoints.Manifest, segment
 			return nil, &connectors.DamagedError{What: "the position of source " + source.Name, Reason: err.Error()}
 		}
 		position[source.Name] = splits
-	}
-	if m.Seq == 0 {
-		return position, nil
-	}
-	if err := position.Verify(m.Position); err != nil {
-		return nil, &connectors.DamagedError{What: "the position after batch " + fmt.Sprint(m.Batch), Reason: err.Error()}
 	}
 	return position, nil
 }

@@ -98,11 +98,16 @@ func (p *Pipeline) followRenames(ctx context.Context, position checkpoints.Posit
 }
 
 // consumed makes everything read from every source a relation of the source's name, for the SELECT.
-// Files that DuckDB can scan inside a query are not copied.
 func (l *life) consumed(ctx context.Context) (*inputs, error) {
+	return l.relations(ctx, func(source string) []connectors.Range { return consumedRanges(l.position[source]) }, l.checkRows)
+}
+
+// relations makes ranges of every source a relation of the source's name, for the SELECT as it is written.
+// Files that DuckDB can scan inside a query are not copied. check, if not nil, looks at each.
+func (l *life) relations(ctx context.Context, ranges func(source string) []connectors.Range, check func(context.Context, *input) error) (*inputs, error) {
 	all := &inputs{}
 	for _, source := range l.Plan.Sources {
-		in := &input{plan: source, ranges: consumedRanges(l.position[source.Name])}
+		in := &input{plan: source, ranges: ranges(source.Name)}
 		in.plan.Reads = 1 // the relation may be scanned any number of times: its rows are always the same
 		all.list = append(all.list, in)
 		if len(in.ranges) > 0 {
@@ -117,8 +122,8 @@ func (l *life) consumed(ctx context.Context) (*inputs, error) {
 			err = l.Duck.Exec(ctx, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW %s AS SELECT %s FROM %s",
 				duck.Quote(source.Name), typedColumns(source.Columns), relation))
 		}
-		if err == nil {
-			err = l.checkRows(ctx, in)
+		if err == nil && check != nil {
+			err = check(ctx, in)
 		}
 		if err != nil {
 			return all, all.explain(ctx, err)

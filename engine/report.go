@@ -7,7 +7,6 @@ import (
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
-	"lockstep/sql"
 )
 
 // Report is what one committed batch did, for people and for --json.
@@ -54,30 +53,12 @@ func (p *Pipeline) computeError(pos int, sink string, err error) error {
 	}
 	msg = strings.TrimRight(msg, "!;. ")
 	msg, _, _ = strings.Cut(msg, " when casting from source column ") // a name that nobody wrote
-	script := p.Plan.Script
-	where, owner := script.File, p.owner(pos, sink)
-	if pos >= 0 {
-		at := script.Errorf(sql.Span{Start: pos, End: pos}, "", "")
-		where = fmt.Sprintf("%s:%d:%d", at.File, at.Line, at.Col)
+	where, owner := p.Plan.Where(pos)
+	if sink != "" {
+		owner = sink
 	}
 	return &connectors.DataError{Where: where, Err: &computeFailure{owner: owner, msg: msg, err: err},
 		Hint: "nothing was committed; correct the expression, for example with TRY_CAST or a WHERE"}
-}
-
-// owner is whose SELECT a place of the file is in, for messages.
-func (p *Pipeline) owner(pos int, sink string) string {
-	within := func(s sql.Span) bool { return pos >= s.Start && pos < s.End }
-	for _, v := range p.Plan.Script.Views {
-		if within(v.Span) {
-			return "view " + v.Name.Text
-		}
-	}
-	for _, s := range p.Plan.Sinks {
-		if sink == "" && (within(s.Decl.Span) || len(p.Plan.Sinks) == 1) {
-			return s.Name
-		}
-	}
-	return sink
 }
 
 type computeFailure struct {

@@ -97,6 +97,6 @@ nor double a row.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(initCommand(), inferCommand(), checkCommand(), planCommand(), runCommand(), statusCommand(),
-		historyCommand(), queryCommand(), reconcileCommand(), versionCommand())
+		previewCommand(), filesCommand(), rejectsCommand(), macrosCommand(), historyCommand(), queryCommand(), reconcileCommand(), versionCommand())
 	return root
 }

@@ -115,6 +115,9 @@ func (s *session) compile(ctx context.Context) error {
 		if s.allRejects && spec.Options["strict_mode"].Text != "false" {
 			spec.Options = maps.Clone(spec.Options)
 			spec.Options["max_rejects"] = connectors.Option{Raw: "'100%'", Text: "100%"}
+			for i := range spec.Checks {
+				spec.Checks[i].Fail = false
+			}
 		}
 		opened, err := files.Open(ctx, s.duck, spec)
 		if err != nil {

@@ -175,7 +175,7 @@ func (sc *scan) sift(ctx context.Context, table string) error {
 		sc.verdicts[sus.id] = v
 		fatal = fatal || failed
 		if failed || !sc.s.settings.maxRejects.allows(v.rejected, v.rows) {
-			over = append(over, fmt.Sprintf("%s: %d of %d rows are bad; max_rejects allows %s", sc.s.shown(sus.path), v.rejected, v.rows, sc.s.settings.maxRejects.text))
+			over = append(over, sc.s.shown(sus.path)+": "+tooManyBad(v.rejected, v.rows, sc.s.settings.maxRejects))
 		}
 		if len(over) == shownRows && i+1 < len(sc.suspects) {
 			over = append(over, fmt.Sprintf("and %d more files with bad rows", len(sc.suspects)-i-1))

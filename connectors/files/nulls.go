@@ -3,7 +3,6 @@ package files
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"strings"
 
 	"lockstep/engine/duck"
@@ -55,7 +54,7 @@ func (sc *scan) checkParquet(ctx context.Context) error {
 		}
 		sc.verdicts[f.id] = verdict{rows: rows, rejected: n}
 		if (fatal || !s.settings.maxRejects.allows(n, rows)) && len(over) < shownRows {
-			over = append(over, fmt.Sprintf("%s: %d of %d rows are bad; max_rejects allows %s", s.shown(f.path), n, rows, s.settings.maxRejects.text))
+			over = append(over, s.shown(f.path)+": "+tooManyBad(n, rows, s.settings.maxRejects))
 		}
 	}
 	if len(over) > 0 {

@@ -50,6 +50,10 @@ func (a allowance) allows(rejected, rows int64) bool {
 	return new(big.Rat).SetInt64(rejected).Cmp(new(big.Rat).Mul(a.share, new(big.Rat).SetInt64(rows))) <= 0
 }
 
+func tooManyBad(rejected, rows int64, a allowance) string {
+	return fmt.Sprintf("%d of %d rows are bad; max_rejects allows %s", rejected, rows, a.text)
+}
+
 // rejects are the bad rows of a scan, in a temp table once there are any.
 type rejects struct {
 	s     *Source
@@ -115,7 +119,7 @@ func (r *rejects) tooMany(ctx context.Context, over []string, fatal bool) error 
 	if err != nil {
 		return err
 	}
-	hint := "nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file"
+	hint := "nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file; etl preview shows all"
 	if fatal {
 		hint = "nothing was committed: a check ON VIOLATION FAIL allows no such row"
 	}
