@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,9 +142,9 @@ func preview(cmd *cobra.Command, s *session, o previewOptions) error {
 // sinksNamed are the sinks to show: all, or the one of that name, with or without its database.
 func (s *session) sinksNamed(name string) ([]previewedSink, error) {
 	var out []previewedSink
-	var names []string
+	var names, tables []string
 	for _, sink := range s.pipeline.Plan.Sinks {
-		names = append(names, sink.Name)
+		names, tables = append(names, sink.Name), append(tables, sink.Table)
 		_, table, _ := strings.Cut(sink.Name, ".")
 		if name != "" && !strings.EqualFold(name, sink.Name) && !strings.EqualFold(name, table) && !strings.EqualFold(name, sink.Table) {
 			continue
@@ -156,7 +157,7 @@ func (s *session) sinksNamed(name string) ([]previewedSink, error) {
 	}
 	if len(out) == 0 {
 		hint := "there are " + strings.Join(names, ", ")
-		if near := sql.Suggest(name, names); near != "" {
+		if near := sql.Suggest(name, slices.Concat(names, tables)); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		return nil, &usageError{fmt.Sprintf("there is no sink %s", name), hint}

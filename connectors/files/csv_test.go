@@ -46,7 +46,7 @@ in/b.csv:2: column "id": "bar" is not a BIGINT: bar,1
 in/b.csv:3: column "id": "`+strings.Repeat("x", 200)+`…" is not a BIGINT: `+strings.Repeat("x", 200)+`…
 in/a.csv: 5 of 7 rows are bad; max_rejects allows 0
 in/b.csv: 2 of 2 rows are bad; max_rejects allows 0
-  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file; etl preview shows all`)
 }
 
 func TestCSVNotNull(t *testing.T) {
@@ -56,7 +56,7 @@ func TestCSVNotNull(t *testing.T) {
 	fails[dataError](w, `in/b.csv:5: column "id" is NULL, but declared NOT NULL: x,
 in/b.csv:6: column "id" is NULL, but declared NOT NULL: y,
 in/b.csv: 2 of 3 rows are bad; max_rejects allows 0
-  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file; etl preview shows all`)
 }
 
 func TestCSVTimeNeedsOffset(t *testing.T) {
@@ -70,7 +70,7 @@ func TestCSVTimeNeedsOffset(t *testing.T) {
 in/b.csv:4: column "at": "2024-05-01"`+need+`: 3,2024-05-01
 in/b.csv:5: column "at": "nonsense"`+need+`: 4,nonsense
 in/b.csv: 3 of 4 rows are bad; max_rejects allows 0
-  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file; etl preview shows all`)
 }
 
 func TestCSVTimestampFormatWithOffset(t *testing.T) {
@@ -93,7 +93,7 @@ func TestCSVDialect(t *testing.T) {
 	w.write("in/b.csv", "exported today\nname;day;amount\n\xfc\xfc\xfc;1.1.2024;1\nx;2024-01-01;1\n")
 	fails[dataError](w, `in/b.csv:4: column "day": "2024-01-01" is not a DATE written as dateformat says, '%d.%m.%Y': x;2024-01-01;1
 in/b.csv: 1 of 2 rows are bad; max_rejects allows 0
-  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file; etl preview shows all`)
 }
 
 func TestCSVWithoutHeaderIsPositional(t *testing.T) {

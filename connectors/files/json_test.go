@@ -89,7 +89,7 @@ func TestJSONTooManyRejects(t *testing.T) {
 	failed[dataError](t, err, `in/a.json:1: is not a JSON object: [
 in/a.json:3: is not a JSON object: ]
 in/a.json: 2 of 3 rows are bad; max_rejects allows 0
-  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file; etl preview shows all`)
 }
 
 // Many blocks, in order, with a line over a block's end and one longer than a block.

@@ -88,7 +88,7 @@ func TestParquetNotNull(t *testing.T) {
 	w.parquet("in/b.parquet", "SELECT CASE WHEN i <> 3000 THEN i END AS id, NULL::VARCHAR AS note FROM range(5000) t(i)")
 	fails[dataError](w, `in/b.parquet row 3001: column "id" is NULL, but declared NOT NULL: {'id': NULL, 'note': NULL}
 in/b.parquet: 1 of 5000 rows are bad; max_rejects allows 0
-  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file; etl preview shows all`)
 	// The rows before the NULL can be read; it is found with the range that holds it.
 	for range 2 {
 		_, err := w.batch(connectors.Limit{Rows: 2900})
@@ -99,7 +99,7 @@ in/b.parquet: 1 of 5000 rows are bad; max_rejects allows 0
 	}
 	fails[dataError](w, `in/b.parquet row 3001: column "id" is NULL, but declared NOT NULL: {'id': NULL, 'note': NULL}
 in/b.parquet: 1 of 2100 rows are bad; max_rejects allows 0
-  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file; etl preview shows all`)
 }
 
 func TestParquetDamagedFooter(t *testing.T) {

@@ -116,7 +116,7 @@ in/b.csv:3: column "amount": "x" is not a DECIMAL(12,2): 1,a,x
 in/c.csv:2: column "amount": "x" is not a DECIMAL(12,2): 1,a,x
 in/a.csv: 8 of 11 rows are bad; max_rejects allows 30%
 in/c.csv: 1 of 3 rows are bad; max_rejects allows 30%
-  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file; etl preview shows all`)
 	if tables, err := rowsOf(t.Context(), w.eng, "SELECT table_name FROM duckdb_tables()"); err != nil || len(tables) > 0 {
 		t.Errorf("left behind: %v %v", tables, err)
 	}
@@ -163,7 +163,7 @@ func TestParquetRejects(t *testing.T) {
 in/c.parquet row 3: breaks small, CHECK (twice < 19998): {'id': 10000, 'n': 10000}
 in/c.parquet row 4: breaks small, CHECK (twice < 19998): {'id': 10001, 'n': 10001}
 in/c.parquet: 3 of 4 rows are bad; max_rejects allows 2
-  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file`)
+  nothing was committed: correct the rows, declare the columns so that they fit, or let max_rejects allow some per file; etl preview shows all`)
 }
 
 func TestAllowance(t *testing.T) {
