@@ -44,8 +44,10 @@ func (p *Pipeline) Run(ctx context.Context, report func(Report)) (Summary, error
 		return s, nil
 	}
 	release := func() {
-		// The lease of a dead run is taken over anyway; giving it back only spares that.
-		_ = p.Destination.Release(context.WithoutCancel(ctx), l.lease)
+		if l != nil {
+			// The lease of a dead run is taken over anyway; giving it back only spares that.
+			_ = p.Destination.Release(context.WithoutCancel(ctx), l.lease)
+		}
 	}
 	defer func() { release() }()
 	for work != nil {
@@ -57,7 +59,7 @@ func (p *Pipeline) Run(ctx context.Context, report func(Report)) (Summary, error
 		if report != nil {
 			report(*r)
 		}
-		upkeep := l.upkeep(ctx)
+		upkeep := l.maintain(ctx)
 		if err := ctx.Err(); err != nil {
 			return s, err
 		}
@@ -68,24 +70,16 @@ func (p *Pipeline) Run(ctx context.Context, report func(Report)) (Summary, error
 			continue
 		}
 		if needsSomebody(upkeep) {
-			return s, fmt.Errorf("batch %d is committed; the work after it failed: %w", s.Batch, upkeep)
+			return s, fmt.Errorf("batch %d is committed; the compaction after it failed: %w", s.Batch, upkeep)
 		}
 		// The batch stands, but what this life knows may not be true any more: a new one reads it all again.
-		s.Warnings = append(s.Warnings, fmt.Sprintf("batch %d is committed; the work after it failed and is left to a later run: %v", s.Batch, upkeep))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("batch %d is committed; the compaction after it failed and is left to a later run: %v", s.Batch, upkeep))
 		release()
 		if l, work, err = p.open(ctx); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
-}
-
-// upkeep is what happens between two batches: no row of a table depends on it.
-func (l *life) upkeep(ctx context.Context) error {
-	if err := l.tidy(ctx); err != nil {
-		return err
-	}
-	return l.maintain(ctx)
 }
 
 // needsSomebody tells failures that the next look would meet again from those that may pass.

@@ -243,7 +243,7 @@ func (l *life) settle(ctx context.Context) error {
 	for _, step := range l.Plan.Steps {
 		for _, stmt := range step.Keep {
 			if err := l.Duck.Exec(ctx, stmt); err != nil {
-				return l.computeError(err)
+				return l.computeError(step.Pos, "", err)
 			}
 		}
 		name, t := duck.Quote(step.State.Name), l.table(step)
