@@ -119,8 +119,10 @@ func (l *life) relations(ctx context.Context, ranges func(source string) []conne
 		}
 		relation, err := l.relation(ctx, in)
 		if err == nil {
-			err = l.Duck.Exec(ctx, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW %s AS SELECT %s FROM %s",
-				duck.Quote(source.Name), typedColumns(source.Columns), relation))
+			err = l.view(ctx, source.Name, source.Shown(), relation)
+		}
+		if err == nil {
+			err = l.view(ctx, planner.PlacedRelation(source.Name), source.Columns, relation)
 		}
 		if err == nil && check != nil {
 			err = check(ctx, in)
@@ -130,6 +132,10 @@ func (l *life) relations(ctx context.Context, ranges func(source string) []conne
 		}
 	}
 	return all, nil
+}
+
+func (l *life) view(ctx context.Context, name string, columns []planner.Column, relation string) error {
+	return l.Duck.Exec(ctx, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW %s AS SELECT %s FROM %s", duck.Quote(name), typedColumns(columns), relation))
 }
 
 // checkRows counts before comparing: with rows missing from the input, every difference would be

@@ -9,10 +9,11 @@ import (
 // and plain columns have no position, and bound expressions have only that of their operator: the
 // words for them are found here.
 type authored struct {
-	text  string // of the pipeline file
-	calls []call
-	items []item
-	named []word
+	text      string // of the pipeline file
+	calls     []call
+	items     []item
+	named     []word
+	orderings []ordering
 }
 
 // call is a call of an aggregate.
@@ -132,6 +133,14 @@ func (g *gate) wordsOf(v any) {
 func (a *authored) locate(n Node) {
 	taken := map[int]bool{}
 	walkNodes(n, func(n Node) {
+		switch n := n.(type) {
+		case *Window:
+			for _, c := range n.Calls {
+				a.locateOrder("row_number", c)
+			}
+		case *Top:
+			a.locateOrder(n.bound, &n.Over)
+		}
 		agg, ok := n.(*Aggregate)
 		if !ok || agg.located() {
 			return
@@ -239,6 +248,10 @@ func plainColumn(e *Expr, in Node) string {
 		return plainColumn(e, in.In)
 	case *Shared:
 		return plainColumn(e, in.In)
+	case *Top:
+		if e.Ref < len(in.In.Types()) {
+			return plainColumn(e, in.In)
+		}
 	case *Project:
 		return plainColumn(in.Exprs[e.Ref], in.In)
 	case *Aggregate:

@@ -141,6 +141,15 @@ func (b *binder) node(n object) (Node, error) {
 		return &Project{In: below, Exprs: exprs}, err
 	case "LOGICAL_AGGREGATE_AND_GROUP_BY":
 		return b.aggregate(n, in[0])
+	case "LOGICAL_WINDOW":
+		return b.window(n, in[0])
+	case "LOGICAL_LIMIT":
+		return b.limit(n, in[0])
+	case "LOGICAL_DISTINCT":
+		if text(n, "distinct_type") == "DISTINCT_ON" {
+			return b.distinctOn(n, in[0])
+		}
+		return nil, refuse(-1, operatorHint(kind), "%s is not supported by this version", operatorName(kind))
 	case "LOGICAL_UNION":
 		if !isSet(n, "setop_all") {
 			return nil, refuse(-1, "write UNION ALL, and GROUP BY where duplicates must go", "UNION without ALL is not supported by this version")
@@ -175,7 +184,7 @@ func (b *binder) node(n object) (Node, error) {
 // inputsOf is how many inputs the known operators need.
 var inputsOf = map[string]int{
 	"LOGICAL_FILTER": 1, "LOGICAL_PROJECTION": 1, "LOGICAL_AGGREGATE_AND_GROUP_BY": 1, "LOGICAL_UNION": 2,
-	"LOGICAL_ORDER_BY": 1, "LOGICAL_MATERIALIZED_CTE": 2,
+	"LOGICAL_ORDER_BY": 1, "LOGICAL_WINDOW": 1, "LOGICAL_LIMIT": 1, "LOGICAL_DISTINCT": 1, "LOGICAL_MATERIALIZED_CTE": 2,
 }
 
 func operatorName(kind string) string {

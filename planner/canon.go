@@ -39,9 +39,18 @@ func describe(n Node) description {
 		groups := canonAll(n.Groups, in.cols)
 		d := description{cols: slices.Clone(groups), rows: "groups(" + strings.Join(groups, "; ") + " | " + in.rows + ")"}
 		for _, a := range n.Aggs {
-			d.cols = append(d.cols, a.canon(in.cols))
+			d.cols = append(d.cols, a.canon(in.cols)+levelOf(n))
 		}
 		return d
+	case *Window:
+		d := describe(n.In)
+		for _, c := range n.Calls {
+			d.cols = append(slices.Clone(d.cols), "row_number("+c.canon(d.cols)+")")
+		}
+		return d
+	case *Top:
+		in := describe(n.In)
+		return description{cols: append(slices.Clone(in.cols), "row_number"+levelOf(n)), rows: fmt.Sprintf("first(%d | %s | %s)", n.Rows, n.canon(in.cols), in.rows)}
 	case *Union:
 		var branches []string
 		for _, in := range n.Ins {
@@ -58,6 +67,27 @@ func describe(n Node) description {
 		return describe(n.In)
 	}
 	panic(fmt.Sprintf("planner: no canonical form for %T", n))
+}
+
+// levelOf tells a step's own results from the equally named ones of the steps below it: count(*) of
+// groups by count(*).
+func levelOf(n Node) string {
+	if level := stepsDeep(n) - 1; level > 0 {
+		return fmt.Sprintf("^%d", level)
+	}
+	return ""
+}
+
+// stepsDeep is how many steps lie above each other in n.
+func stepsDeep(n Node) int {
+	deepest := 0
+	for _, in := range n.inputs() {
+		deepest = max(deepest, stepsDeep(in))
+	}
+	if _, ok := stepRowKey(n); ok {
+		deepest++
+	}
+	return deepest
 }
 
 // canon writes an expression with its columns spelled out. A cast of a text constant and the constant

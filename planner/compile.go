@@ -23,9 +23,9 @@ func (d delta) withWeight() string {
 
 type compiler struct {
 	plan  *Plan
-	folds map[string]*folded
-	ids   map[string]string // fold key → step ID
-	reads map[string]int    // source → scans of it
+	steps map[string]*changes // by step key
+	ids   map[string]string   // step key → step ID
+	reads map[string]int      // source → scans of it
 }
 
 // InputRelation is the relation the engine provides for a source during a batch, with the source's
@@ -38,8 +38,8 @@ func (c *compiler) delta(n Node) delta {
 		c.reads[n.Source]++
 		return delta{sql: "SELECT " + selection(qualified(n.Cols)) + " FROM " + duck.Quote(InputRelation(n.Source)) + " AS _t", types: n.Type}
 	case *Filter:
-		if a, ok := unshared(n.In).(*Aggregate); ok {
-			return c.fold(a).delta(n.Conjuncts)
+		if step := c.step(unshared(n.In)); step != nil {
+			return step.delta(n.Conjuncts)
 		}
 		in := c.delta(n.In)
 		in.sql = "SELECT * FROM (" + in.sql + ") WHERE " + conjunction(n.Conjuncts, cols(""))
@@ -51,14 +51,25 @@ func (c *compiler) delta(n Node) delta {
 			exprs = list(exprs, "_w")
 		}
 		return delta{sql: "SELECT " + exprs + " FROM (" + in.sql + ")", types: n.Types(), weighted: in.weighted}
-	case *Aggregate:
-		return c.fold(n).delta(nil)
+	case *Aggregate, *Top:
+		return c.step(n).delta(nil)
 	case *Union:
 		return c.union(n)
 	case *Shared:
 		return c.delta(n.In) // an equal Aggregate below is compiled once
 	}
 	panic(fmt.Sprintf("planner: no step for %T", n)) // every Node of ir.go is above
+}
+
+// step compiles what keeps state; nil for a node that does not.
+func (c *compiler) step(n Node) *changes {
+	switch n := n.(type) {
+	case *Aggregate:
+		return c.fold(n)
+	case *Top:
+		return c.top(n)
+	}
+	return nil
 }
 
 // unshared looks through the mark of a common table expression.

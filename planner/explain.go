@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,12 +54,12 @@ func (e *explanation) source(s Source) {
 	e.line("\nsource %s FROM %s%s", s.Name, from, e.place(s.Decl.Head.Start))
 	used := usedColumns(e.plan)[s.Name]
 	var reads []string
-	for _, c := range s.Columns {
+	for _, c := range s.Shown() {
 		if used[c.Name] {
 			reads = append(reads, c.Name)
 		}
 	}
-	of := fmt.Sprintf("%d of %d columns", len(reads), len(s.Columns))
+	of := fmt.Sprintf("%d of %d columns", len(reads), len(s.Shown()))
 	if len(reads) > 0 {
 		of += ": " + strings.Join(reads, ", ")
 	}
@@ -74,23 +75,24 @@ func (e *explanation) source(s Source) {
 }
 
 func (e *explanation) step(s Step) {
-	a := s.fold
-	wrote := e.author(a)
 	e.line("\n%s%s", s.ID, e.place(s.Pos))
+	switch n := s.node.(type) {
+	case *Aggregate:
+		e.aggregate(s, n)
+	case *Top:
+		e.top(s, n)
+	}
+}
+
+func (e *explanation) aggregate(s Step, a *Aggregate) {
+	wrote := e.author(a)
 	groups, _ := groupWords(a, wrote)
 	growth := "one row per group"
 	if len(a.Groups) == 0 {
 		groups, growth = "nothing", "one row"
 	}
 	e.item("groups by", "%s", groups)
-	if from := e.feeds(a.In); len(from) > 0 {
-		e.item("input", "rows of %s, which can be taken back", strings.Join(from, ", "))
-	} else {
-		e.item("input", "rows of %s, which only come", strings.Join(sourcesOf(a.In), ", "))
-	}
-	for _, where := range filtersBelow(a.In, wrote) {
-		e.item("where", "%s%s", where.text, e.place(where.pos))
-	}
+	e.input(a.In, wrote)
 	width := 0
 	for _, x := range a.Aggs {
 		width = max(width, len(aggWords(x, wrote)))
@@ -103,6 +105,18 @@ func (e *explanation) step(s Step) {
 		e.item(name, "%s", strings.TrimRight(fmt.Sprintf("%-*s%s", width, aggWords(x, wrote), e.place(x.Pos)), " "))
 	}
 	e.item("state", "%s: %s", growth, columnsKept(s.State))
+}
+
+// input tells which rows a step reads.
+func (e *explanation) input(n Node, wrote *authored) {
+	if from := e.feeds(n); len(from) > 0 {
+		e.item("input", "rows of %s, which can be taken back", strings.Join(from, ", "))
+	} else {
+		e.item("input", "rows of %s, which only come", strings.Join(sourcesOf(n), ", "))
+	}
+	for _, where := range filtersBelow(n, wrote) {
+		e.item("where", "%s%s", where.text, e.place(where.pos))
+	}
 }
 
 func columnsKept(t Table) string {
@@ -130,9 +144,9 @@ func aggWords(a *Agg, wrote *authored) string {
 func (e *explanation) sink(s Sink) {
 	e.line("\nsink %s%s", s.Name, e.place(s.Decl.Head.Start))
 	e.item("key", "(%s): %s", strings.Join(s.Key, ", "), e.unique(s))
-	if top := topAggregate(s.root); top != nil {
+	if top := topStepOf(s.root); top != nil {
 		for _, f := range havingOf(s.root, top, s.wrote) {
-			e.item("having", "%s%s", f.text, e.place(f.pos))
+			e.item("having", "%s%s", cmp.Or(f.text, "OFFSET"), e.place(f.pos))
 		}
 	}
 	for i, c := range s.Columns {
@@ -155,16 +169,17 @@ func (e *explanation) unique(s Sink) string {
 		return "at most one row, that of " + steps
 	case topAggregate(s.root) != nil:
 		return "the groups of " + steps
+	case topStepOf(s.root) != nil:
+		return e.uniqueRows(s)
 	}
 	return "the groups of " + steps + ", and a constant per branch"
 }
 
 // feeds lists the steps whose rows reach a node.
 func (e *explanation) feeds(n Node) []string {
-	if a, ok := n.(*Aggregate); ok {
-		_, key := foldKey(a)
+	if _, key := stepKey(n); key != "" {
 		for _, s := range e.plan.Steps {
-			if _, k := foldKey(s.fold); k == key {
+			if _, k := stepKey(s.node); k == key {
 				return []string{s.ID}
 			}
 		}
@@ -194,7 +209,7 @@ func sourcesOf(n Node) []string {
 func filtersBelow(n Node, wrote *authored) []part {
 	var out []part
 	switch x := n.(type) {
-	case *Aggregate:
+	case *Aggregate, *Top:
 		return nil
 	case *Filter:
 		out = filterParts(x, wrote)
@@ -205,9 +220,9 @@ func filtersBelow(n Node, wrote *authored) []part {
 	return slices.CompactFunc(out, func(a, b part) bool { return a.text == b.text && a.pos == b.pos })
 }
 
-func havingOf(n Node, top *Aggregate, wrote *authored) []part {
+func havingOf(n, top Node, wrote *authored) []part {
 	var out []part
-	for n != Node(top) {
+	for n != top {
 		if f, ok := n.(*Filter); ok {
 			out = append(out, filterParts(f, wrote)...)
 		}
@@ -216,16 +231,14 @@ func havingOf(n Node, top *Aggregate, wrote *authored) []part {
 	return out
 }
 
-// author is who wrote the SELECT that an aggregate comes from.
-func (e *explanation) author(a *Aggregate) *authored {
-	_, key := foldKey(a)
+// author is who wrote the SELECT that a step comes from.
+func (e *explanation) author(step Node) *authored {
+	_, key := stepKey(step)
 	for _, s := range e.plan.Sinks {
 		found := false
 		walkNodes(s.root, func(n Node) {
-			if x, ok := n.(*Aggregate); ok {
-				_, k := foldKey(x)
-				found = found || k == key
-			}
+			_, k := stepKey(n)
+			found = found || k == key
 		})
 		if found {
 			return s.wrote

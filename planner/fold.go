@@ -8,70 +8,37 @@ import (
 	"strings"
 )
 
-// folded is a compiled Aggregate: its changed groups are the rows of a temp table, old and new side by
-// side.
-type folded struct {
-	table  string // n<k>: c0..cn the groups, accumulators new and (prefix _old_) old, _had
-	groups int
-	aggs   []finish
-	types  []string
-	onNew  string // true for rows whose group exists after the batch
-	onOld  string // true for rows whose group existed before it
-}
-
 // newAcc and oldAcc name an accumulator of the changed groups.
 func newAcc(name string) string { return `"` + name + `"` }
 func oldAcc(name string) string { return `"_old_` + name + `"` }
 
-// newCols and oldCols write the aggregate's columns: groups, then finished aggregates.
-func (f *folded) newCols(i int) string { return f.col(i, newAcc) }
-func (f *folded) oldCols(i int) string { return f.col(i, oldAcc) }
-func (f *folded) col(i int, acc func(string) string) string {
-	if i < f.groups {
-		return fmt.Sprintf("c%d", i)
-	}
-	return f.aggs[i-f.groups](acc)
-}
-
-// delta emits +1 for the new row of every changed group and −1 for the old, as far as the conjuncts of
-// a HAVING let them through. Conditions run only for rows that exist, as they would in the SELECT: of a
-// group that is gone, ln(count(*)) would be an error.
-func (f *folded) delta(conjuncts []*Expr) delta {
-	side := func(col columns, weight int, on string) string {
-		exprs := make([]string, len(f.types))
-		for i := range exprs {
-			exprs[i] = col(i)
+// finished writes the columns of an aggregate: groups, then what is finished from the accumulators.
+func finished(groups int, aggs []finish, acc func(string) string) columns {
+	return func(i int) string {
+		if i < groups {
+			return fmt.Sprintf("c%d", i)
 		}
-		rows := fmt.Sprintf("SELECT %s, %s AS _on FROM %s", selection(exprs), on, f.table)
-		where := "_on"
-		if len(conjuncts) > 0 {
-			where = fmt.Sprintf("CASE WHEN _on THEN coalesce(%s, false) ELSE false END", conjunction(conjuncts, cols("")))
-		}
-		return fmt.Sprintf("SELECT * EXCLUDE (_on), %d::BIGINT AS _w FROM (%s) WHERE %s", weight, rows, where)
-	}
-	return delta{
-		sql:      side(f.newCols, 1, f.onNew) + " UNION ALL " + side(f.oldCols, -1, f.onOld),
-		types:    f.types,
-		weighted: true,
+		return aggs[i-groups](acc)
 	}
 }
 
 // fold compiles an Aggregate to the step of the same name. One query reads the batch once, groups it
 // and joins the state, giving the old and new row of every touched group.
-func (c *compiler) fold(a *Aggregate) *folded {
-	_, key := foldKey(a)
-	if f, ok := c.folds[key]; ok {
+func (c *compiler) fold(a *Aggregate) *changes {
+	_, key := stepKey(a)
+	if f, ok := c.steps[key]; ok {
 		return f
 	}
 	in := c.delta(a.In)
 	k := len(c.plan.Steps)
 	below := describe(a.In)
 	rules := &foldRules{weighted: in.weighted, below: below.cols, have: map[string]bool{}}
-	f := &folded{table: fmt.Sprintf("n%d", k), groups: len(a.Groups), types: a.Types()}
+	f := &changes{table: fmt.Sprintf("n%d", k), types: a.Types(), onNew: `"_n" > 0`, onOld: "_had"}
+	var aggs []finish
 	for _, agg := range a.Aggs {
-		f.aggs = append(f.aggs, rules.rule(agg))
+		aggs = append(aggs, rules.rule(agg))
 	}
-	f.onNew, f.onOld = `"_n" > 0`, "_had"
+	f.news, f.olds = finished(len(a.Groups), aggs, newAcc), finished(len(a.Groups), aggs, oldAcc)
 	if len(a.Groups) == 0 {
 		f.onNew = "true" // the one row of an aggregate without groups is there before any input
 	}
@@ -97,10 +64,10 @@ func (c *compiler) fold(a *Aggregate) *folded {
 	step := Step{
 		ID:    c.ids[key],
 		Kind:  "fold",
-		fold:  a,
+		node:  a,
 		State: state,
 		Pos:   aggregatePosition(a),
-		Run:   []string{f.changedGroups(a, in, state, accs)},
+		Run:   []string{changedGroups(f.table, a, in, state, accs)},
 		Keep: []string{
 			fmt.Sprintf("DELETE FROM %s s USING %s n WHERE n._had AND %s", state.Name, f.table, nullSafe(len(a.Groups), "s.", "n.")),
 			fmt.Sprintf("INSERT INTO %s SELECT %s FROM %s WHERE %s", state.Name, state.columnList(), f.table, f.onNew),
@@ -113,11 +80,11 @@ func (c *compiler) fold(a *Aggregate) *folded {
 		step.Counted = fmt.Sprintf(`SELECT coalesce(sum("_n" - coalesce("_old__n", 0)), 0)::BIGINT FROM %s`, f.table)
 	}
 	c.plan.Steps = append(c.plan.Steps, step)
-	c.folds[key] = f
+	c.steps[key] = f
 	return f
 }
 
-func (f *folded) changedGroups(a *Aggregate, in delta, state Table, accs []accumulator) string {
+func changedGroups(table string, a *Aggregate, in delta, state Table, accs []accumulator) string {
 	groups := make([]string, len(a.Groups))
 	for i, g := range a.Groups {
 		groups[i] = groupKey(g)
@@ -139,7 +106,7 @@ func (f *folded) changedGroups(a *Aggregate, in delta, state Table, accs []accum
 		batch += " GROUP BY " + ordinals(len(groups))
 	}
 	return fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s FROM (%s) d LEFT JOIN %s s ON %s",
-		f.table,
+		table,
 		list(each(len(groups), "d.c%[1]d"), strings.Join(merged, ", "), strings.Join(olds, ", "), `s."_n" IS NOT NULL AS _had`),
 		batch, state.Name, nullSafe(len(groups), "d.", "s."))
 }
@@ -163,33 +130,28 @@ func groupKey(e *Expr) string {
 // aggregates, are told apart by those too. Nothing here depends on the order of the SELECT's parts.
 func stepIDs(sinks []Sink) map[string]string {
 	keys := map[string]map[string]bool{} // rows → keys
+	kinds := map[string]string{}
 	for _, s := range sinks {
 		walkNodes(s.root, func(n Node) {
-			if a, ok := n.(*Aggregate); ok {
-				rows, key := foldKey(a)
+			if rows, key := stepKey(n); key != "" {
 				if keys[rows] == nil {
 					keys[rows] = map[string]bool{}
 				}
 				keys[rows][key] = true
+				kinds[key] = stepKind(n)
 			}
 		})
 	}
 	ids := map[string]string{}
 	for rows, same := range keys {
 		for key := range same {
-			ids[key] = "fold/" + shortHash(rows)
+			ids[key] = kinds[key] + "/" + shortHash(rows)
 			if len(same) > 1 {
 				ids[key] += "/" + shortHash(key)
 			}
 		}
 	}
 	return ids
-}
-
-// foldKey identifies what a fold keeps: the rows it groups, and with them its aggregates.
-func foldKey(a *Aggregate) (rows, key string) {
-	d := describe(a)
-	return d.rows, strings.Join(d.cols, "; ") + " | " + d.rows
 }
 
 func shortHash(s string) string {

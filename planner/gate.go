@@ -145,7 +145,7 @@ func (g *gate) expression(o object, class string) {
 	case "COLUMN_REF":
 		g.column(o, pos)
 	case "WINDOW":
-		g.refuse(g.at(o), "a row per key can come from min, max and GROUP BY", "window function %s is not supported by this version", text(o, "function_name"))
+		g.window(o)
 	case "SUBQUERY":
 		g.refuse(pos, "give the values with SET VARIABLE, or write IN (1, 2) for = ANY([1, 2])", "a subquery inside an expression is not supported by this version")
 	case "LAMBDA":
@@ -248,8 +248,7 @@ func (g *gate) variable(args []any, pos int) {
 }
 
 var clauseRefusals = map[string][2]string{
-	"LIMIT_MODIFIER":         {"LIMIT is not supported by this version", "a table has no order; filter with WHERE or HAVING"},
-	"LIMIT_PERCENT_MODIFIER": {"LIMIT is not supported by this version", "a table has no order; filter with WHERE or HAVING"},
+	"LIMIT_PERCENT_MODIFIER": {"LIMIT of a share is not supported", "write a number of rows, or filter with WHERE or HAVING"},
 	"JOIN":                   {"joins are not supported by this version", "write the columns into the rows of one source"},
 	"EXPRESSION_LIST":        {"VALUES is not a source", "put the rows in a file and declare it with CREATE SOURCE"},
 	"PIVOT":                  {"PIVOT is not supported", "write one aggregate with FILTER (WHERE …) per column"},
@@ -304,8 +303,9 @@ func (g *gate) keywordBefore(pos int, keyword string) int {
 func (g *gate) selectNode(o object) {
 	g.itemsOf(o)
 	start := g.first(o["select_list"])
+	g.modifiers(o)
 	for _, m := range children(o, "modifiers") {
-		if modifier, _ := m.(object); text(modifier, "type") == "DISTINCT_MODIFIER" {
+		if modifier, _ := m.(object); text(modifier, "type") == "DISTINCT_MODIFIER" && len(children(modifier, "distinct_on_targets")) == 0 {
 			g.refuse(start, "SELECT DISTINCT a, b is SELECT a, b … GROUP BY a, b", "SELECT DISTINCT is not supported by this version")
 		}
 	}
@@ -315,14 +315,11 @@ func (g *gate) selectNode(o object) {
 	if len(children(o, "group_sets")) > 1 {
 		g.refuse(g.first(o["group_expressions"]), "write one sink per grouping", "GROUPING SETS, ROLLUP and CUBE are not supported by this version")
 	}
-	if child(o, "qualify") != nil {
-		g.refuse(g.first(o["qualify"]), "a row per key can come from min, max and GROUP BY", "QUALIFY is not supported by this version")
-		delete(o, "qualify") // its window functions need no fault of their own
-	}
 }
 
 func (g *gate) setOperation(o object) {
 	op := text(o, "setop_type")
+	g.modifiers(o)
 	if g.setOp < 0 {
 		g.setOp = g.first(o["right"])
 	}

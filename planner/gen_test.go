@@ -19,6 +19,9 @@ type gen struct {
 type rel struct {
 	sql  string // of a FROM
 	cols []genCol
+	// What orders its rows without a tie: columns, or nothing where their place does.
+	unique []string
+	tied   bool // nothing does
 }
 
 type genCol struct {
@@ -206,7 +209,10 @@ func (g *gen) from(depth int) rel {
 	if depth <= 0 {
 		return base
 	}
-	switch g.between(0, 5) {
+	switch g.between(0, 7) {
+	case 6, 7:
+		sql, cols, key := g.first(g.from(depth - 1))
+		return rel{sql: "(" + sql + ")", cols: cols, unique: key}
 	case 0:
 		return g.projected(g.from(depth - 1))
 	case 1:
@@ -214,17 +220,21 @@ func (g *gen) from(depth int) rel {
 		return g.union(a, b)
 	case 2, 3:
 		sql, cols := g.grouped(g.from(depth-1), false)
-		return rel{sql: "(" + sql + ")", cols: cols}
+		return rel{sql: "(" + sql + ")", cols: cols, unique: keyOf(cols), tied: len(keyOf(cols)) == 0}
 	}
 	return base
 }
 
 func (g *gen) projected(r rel) rel {
 	var items []string
-	out := rel{}
+	out := rel{tied: r.tied}
 	for _, c := range r.cols {
-		if g.chance(60) {
+		of := slices.Contains(r.unique, c.name)
+		if of || g.chance(60) {
 			name := g.name("p")
+			if of {
+				out.unique = append(out.unique, name)
+			}
 			items = append(items, c.name+" AS "+name)
 			out.cols = append(out.cols, genCol{name, c.kind, c.loose})
 		}
@@ -239,7 +249,7 @@ func (g *gen) projected(r rel) rel {
 
 func (g *gen) union(a, b rel) rel {
 	var left, right []string
-	out := rel{}
+	out := rel{tied: true}
 	for _, kind := range []string{kInt, kText, kDec, kBool, kDbl} {
 		if g.chance(60) {
 			name := g.name("u")
@@ -310,12 +320,12 @@ func (g *gen) grouped(r rel, key bool) (string, []genCol) {
 
 // query draws a sink's SELECT and its key.
 func (g *gen) query() (sql string, key []string) {
-	sql, cols := g.grouped(g.from(2), true)
-	for _, c := range cols {
-		if strings.HasPrefix(c.name, "g") {
-			key = append(key, c.name)
-		}
+	if g.chance(15) {
+		sql, _, key = g.first(g.from(2))
+		return sql, key
 	}
+	sql, cols := g.grouped(g.from(2), true)
+	key = keyOf(cols)
 	if g.chance(12) { // each group once per branch
 		other, more := g.grouped(g.from(1), true)
 		if len(more) >= len(cols) {

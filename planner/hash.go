@@ -103,7 +103,7 @@ func hashOf(p *Plan, duckdbVersion string) (Hash, error) {
 		if c.Pinned == nil {
 			c.Pinned = map[string][]pinnedColumn{}
 		}
-		for _, col := range s.Columns {
+		for _, col := range s.Shown() {
 			c.Pinned[s.Name] = append(c.Pinned[s.Name], pinnedColumn{col.Name, col.Type})
 		}
 	}
@@ -153,7 +153,7 @@ func canonSource(s Source, used map[string]bool) canonicalSource {
 		c.From = nameOf(*s.Decl.FromTable)
 	}
 	for _, col := range s.Columns {
-		if len(s.Decl.Columns) == 0 && !used[col.Name] {
+		if col.Hidden || len(s.Decl.Columns) == 0 && !used[col.Name] {
 			continue
 		}
 		c.Columns = append(c.Columns, canonColumn(col))

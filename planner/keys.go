@@ -11,7 +11,11 @@ import (
 func uniqueKeys(n Node) [][]int {
 	switch n := n.(type) {
 	case *Filter:
-		return uniqueKeys(n.In)
+		var out [][]int
+		for _, key := range uniqueKeys(n.In) {
+			out = append(out, slices.DeleteFunc(slices.Clone(key), n.fixes))
+		}
+		return out
 	case *Shared:
 		return uniqueKeys(n.In)
 	case *Aggregate:
@@ -19,8 +23,14 @@ func uniqueKeys(n Node) [][]int {
 			return [][]int{{}} // one group at most
 		}
 		return [][]int{all(len(n.Groups))}
+	case *Top:
+		out := uniqueKeys(n.In)
+		if key, ok := n.plainKey(); ok {
+			out = append(out, key)
+		}
+		return out
 	case *Project:
-		var out [][]int
+		out := topKeys(n)
 		for _, key := range uniqueKeys(n.In) {
 			if moved, ok := throughProjection(key, n.Exprs); ok {
 				out = append(out, moved)
@@ -80,7 +90,8 @@ func proveKey(root Node, names []string, key []int) *refusal {
 			return nil
 		}
 	}
-	if len(keys) > 0 {
+	_, first := belowProjections(root).(*Top)
+	if len(keys) > 0 && !first {
 		var missing []string
 		for _, k := range keys[0] {
 			if !slices.Contains(key, k) {
@@ -93,6 +104,9 @@ func proveKey(root Node, names []string, key []int) *refusal {
 		m := strings.Join(missing, ", ")
 		return refuse(-1, fmt.Sprintf("add %s to PRIMARY KEY; or, if it is the same in all rows of a key, write min(%s) AS %s and take it out of the GROUP BY", m, missing[0], missing[0]),
 			"the key (%s) can have several rows: the SELECT also groups by %s", joinNames(names, key), m)
+	}
+	if top, ok := belowProjections(root).(*Top); ok {
+		return top.keyRefusal(joinNames(names, key))
 	}
 	if _, ok := belowProjections(root).(*Union); ok {
 		return refuse(-1, "select another constant in each branch, as in 'a' AS part, and add it to the key",

@@ -39,6 +39,15 @@ func (f *nullFolder) node(n Node, done map[*Shared]*Shared) Node {
 		return &Filter{In: rec(n.In), Conjuncts: mapExprs(n.Conjuncts, f.expr)}
 	case *Project:
 		return &Project{In: rec(n.In), Exprs: mapExprs(n.Exprs, f.expr)}
+	case *Window:
+		w := &Window{In: rec(n.In)}
+		for _, c := range n.Calls {
+			call := c.mapExprs(f.expr)
+			w.Calls = append(w.Calls, &call)
+		}
+		return w
+	case *Top:
+		return &Top{In: rec(n.In), Over: n.mapExprs(f.expr), Rows: n.Rows}
 	case *Aggregate:
 		return &Aggregate{In: rec(n.In), Groups: mapExprs(n.Groups, f.expr), Aggs: mapAggs(n.Aggs, f.expr)}
 	}

@@ -11,6 +11,13 @@ var ordered = sharing(func(rec func(Node) Node, n Node) Node {
 	switch n := meet(mapInputs(n, rec)).(type) {
 	case *Aggregate:
 		return orderedAggregate(n)
+	case *Top:
+		return n.ordered()
+	case *Project: // that of a Top's input was lifted above it
+		if top, ok := n.In.(*Top); ok {
+			return &Project{In: top.ordered(), Exprs: n.Exprs}
+		}
+		return n
 	case *Union:
 		return orderedUnion(n)
 	default:

@@ -33,13 +33,13 @@ func (p *planning) name(s *sql.Sink, sink *Sink, g *gate) {
 		p.plan.parts = append(p.plan.parts, part{
 			class: class, of: "sink " + sink.Name, name: name, canon: canon, text: text, pos: pos, alone: len(p.script.Sinks) == 1})
 	}
-	top := topAggregate(sink.root)
+	top := topStepOf(sink.root)
 	walkNodes(sink.root, func(n Node) {
 		switch n := n.(type) {
 		case *Filter:
 			for _, f := range filterParts(n, &g.authored) {
 				class, name := Rebuild, "filter"
-				if top != nil && unshared(n.In) == Node(top) {
+				if top != nil && unshared(n.In) == top {
 					class, name = Refinalise, "having"
 				}
 				add(class, name, f.canon, f.text, f.pos)
@@ -49,12 +49,16 @@ func (p *planning) name(s *sql.Sink, sink *Sink, g *gate) {
 				text, pos := groupWords(n, &g.authored)
 				add(Incompatible, "group by", strings.Join(canonAll(n.Groups, describe(n.In).cols), ", "), text, pos)
 			}
-			if n == top {
+			if Node(n) == top {
 				return
 			}
 			for _, a := range n.Aggs { // those of the topmost are in the output columns
 				add(Refinalise, "inner aggregate", a.canon(describe(n.In).cols), oneLine(callText(g.text, a.Pos)), a.Pos)
 			}
+		case *Top:
+			below := describe(n.In).cols
+			add(Incompatible, "partition by", strings.Join(canonAll(n.Parts, below), ", "), n.text, n.Pos)
+			add(Rebuild, "order by", fmt.Sprintf("%s first %d", canonKeys(n.Order, below), n.Rows), n.text, n.Pos)
 		case *Union:
 			add(Incompatible, "union all", describe(n).rows, "UNION ALL", -1)
 		}
@@ -176,7 +180,7 @@ func (p *planning) sourceParts() {
 		if len(s.Decl.Columns) > 0 {
 			continue
 		}
-		for _, col := range s.Columns {
+		for _, col := range s.Shown() {
 			if used[s.Name][col.Name] {
 				add("column "+col.Name, canonColumn(col), col.Name+" "+col.Type, s.Decl.Head.Start)
 			}

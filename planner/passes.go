@@ -43,7 +43,8 @@ func inline(n Node) Node {
 func stateful(n Node) bool {
 	found := false
 	walkNodes(n, func(n Node) {
-		if _, ok := n.(*Aggregate); ok {
+		switch n.(type) {
+		case *Aggregate, *Top:
 			found = true
 		}
 	})
@@ -62,6 +63,10 @@ func mapInputs(n Node, f func(Node) Node) Node {
 		return &Project{In: f(n.In), Exprs: n.Exprs}
 	case *Aggregate:
 		return &Aggregate{In: f(n.In), Groups: n.Groups, Aggs: n.Aggs}
+	case *Window:
+		return &Window{In: f(n.In), Calls: n.Calls}
+	case *Top:
+		return &Top{In: f(n.In), Over: n.Over, Rows: n.Rows}
 	case *Union:
 		u := &Union{Type: n.Type}
 		for _, in := range n.Ins {
@@ -115,6 +120,10 @@ func meet(n Node) Node {
 			return meet(&Project{In: meet(&Filter{In: in.In, Conjuncts: below}), Exprs: in.Exprs})
 		case *Filter:
 			return &Filter{In: in.In, Conjuncts: append(slices.Clone(in.Conjuncts), conjuncts...)}
+		case *Window:
+			if top := topped(in, conjuncts); top != nil {
+				return top
+			}
 		}
 		return &Filter{In: n.In, Conjuncts: conjuncts}
 	case *Project:
@@ -128,6 +137,19 @@ func meet(n Node) Node {
 		if in, ok := n.In.(*Project); ok {
 			over := func(e *Expr) *Expr { return e.over(in.Exprs) }
 			return &Aggregate{In: in.In, Groups: mapExprs(n.Groups, over), Aggs: mapAggs(n.Aggs, over)}
+		}
+	case *Window:
+		if in, ok := n.In.(*Project); ok {
+			w := &Window{In: in.In}
+			for _, c := range n.Calls {
+				call := c.mapExprs(func(e *Expr) *Expr { return e.over(in.Exprs) })
+				w.Calls = append(w.Calls, &call)
+			}
+			return lift(in, w, len(n.Calls))
+		}
+	case *Top:
+		if in, ok := n.In.(*Project); ok {
+			return lift(in, &Top{In: in.In, Over: n.mapExprs(func(e *Expr) *Expr { return e.over(in.Exprs) }), Rows: n.Rows}, 1)
 		}
 	case *Union:
 		u := &Union{Type: n.Type}

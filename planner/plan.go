@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"lockstep/engine/duck"
@@ -43,7 +44,13 @@ type Column struct {
 	NotNull  bool
 	Metadata string // what the source knows of the row, "" for a column of the input
 	Computed string // SQL over the other columns, "" for a column of the input
+	Hidden   bool   // no column of the author's: what decides between equal rows
 	canon    string // of Computed
+}
+
+// Shown are the source's columns without the hidden ones.
+func (s Source) Shown() []Column {
+	return slices.DeleteFunc(slices.Clone(s.Columns), func(c Column) bool { return c.Hidden })
 }
 
 // Col is a column of a step's state.
@@ -89,7 +96,7 @@ type Step struct {
 	Counted string   // SELECT of how many of the batch's rows the step has folded
 	Pos     int      // byte offset in the pipeline file, -1 unknown
 
-	fold *Aggregate
+	node Node // what it computes
 }
 
 // Sink is a keyed table with the statements that stage its changes.

@@ -92,10 +92,30 @@ func (k *keeper) keep(n Node, want []int) (Node, []int) {
 			u.Ins = append(u.Ins, &Project{In: branch, Exprs: exprs})
 		}
 		return u, moved(len(n.Type), want)
+	case *Window:
+		var reads []int
+		for _, c := range n.Calls {
+			reads = union(reads, refsOfAll(c.exprs()))
+		}
+		in, to := k.keep(n.In, union(below(want, len(n.In.Types())), reads))
+		w := &Window{In: in}
+		for i, c := range n.Calls {
+			call := c.mapExprs(func(e *Expr) *Expr { return e.remap(to) })
+			w.Calls, to = append(w.Calls, &call), append(slices.Clone(to), len(in.Types())+i)
+		}
+		return w, to
+	case *Top:
+		in, to := k.keep(n.In, union(below(want, len(n.In.Types())), refsOfAll(n.exprs())))
+		return &Top{In: in, Over: n.mapExprs(func(e *Expr) *Expr { return e.remap(to) }), Rows: n.Rows}, append(slices.Clone(to), len(in.Types()))
 	case *Shared:
 		return k.shared(n, want)
 	}
 	return n, all(len(n.Types()))
+}
+
+// below are the columns that come from the input, before those a node adds.
+func below(want []int, width int) []int {
+	return slices.DeleteFunc(slices.Clone(want), func(i int) bool { return i >= width })
 }
 
 func (k *keeper) shared(n *Shared, want []int) (Node, []int) {

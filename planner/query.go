@@ -160,6 +160,16 @@ func eachExpr(n Node, visit func(*Expr)) {
 		for _, e := range n.Exprs {
 			visit(e)
 		}
+	case *Window:
+		for _, c := range n.Calls {
+			for _, e := range c.exprs() {
+				visit(e)
+			}
+		}
+	case *Top:
+		for _, e := range n.exprs() {
+			visit(e)
+		}
 	case *Aggregate:
 		for _, e := range n.Groups {
 			visit(e)
@@ -193,6 +203,7 @@ func (p *planning) sink(ctx context.Context, s *sql.Sink, root Node, g *gate) (*
 	if err := p.prove(ctx, s, root); err != nil {
 		return nil, err
 	}
+	p.addPlaces(sink)
 	p.name(s, sink, g)
 	return sink, nil
 }

@@ -138,12 +138,16 @@ func nullSafe(n int, left, right string) string {
 	return strings.Join(out, " AND ")
 }
 
-// query writes a whole IR tree as one SELECT over the source tables: c0..cn. It is only used to prove
+// query writes a whole IR tree as one SELECT over the source tables: c0..cn. It is used to prove
 // that the IR means what DuckDB bound: the text is bound again and must give the same normal form.
 func query(n Node) string {
 	switch n := n.(type) {
 	case *Scan:
-		return "SELECT " + selection(qualified(n.Cols)) + " FROM " + duck.Quote(n.Source) + " AS _t"
+		from := n.Source
+		if n.hasPlace() {
+			from = PlacedRelation(n.Source)
+		}
+		return "SELECT " + selection(qualified(n.Cols)) + " FROM " + duck.Quote(from) + " AS _t"
 	case *Filter:
 		return "SELECT * FROM (" + query(n.In) + ") WHERE " + conjunction(n.Conjuncts, cols(""))
 	case *Project:
@@ -167,6 +171,8 @@ func query(n Node) string {
 			out[i] = "(" + query(in) + ")"
 		}
 		return strings.Join(out, " UNION ALL ")
+	case *Top:
+		return n.query()
 	case *Shared:
 		return query(n.In)
 	}

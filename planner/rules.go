@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -62,6 +63,19 @@ func (c *checker) node(n Node) []exactness {
 		return c.seen[n]
 	case *Aggregate:
 		return c.aggregate(n)
+	case *Window:
+		c.refuse(n.Calls[0].Pos, windowHint, "row_number is supported only where a filter keeps the first rows")
+		return append(slices.Clone(c.node(n.In)), make([]exactness, len(n.Calls))...)
+	case *Top:
+		in := c.node(n.In)
+		for _, p := range n.Parts {
+			c.groupKey(p, in)
+		}
+		c.order(n, in)
+		if retracts(n.In) {
+			c.bag(n.Pos, n.In.Types())
+		}
+		return append(slices.Clone(in), exact)
 	}
 	panic(fmt.Sprintf("planner: no check for %T", n)) // every Node of ir.go is above
 }
@@ -210,7 +224,8 @@ func (c *checker) aggregateExactness(a *Agg, in []exactness) exactness {
 func retracts(n Node) bool {
 	found := false
 	walkNodes(n, func(n Node) {
-		if _, ok := n.(*Aggregate); ok {
+		switch n.(type) {
+		case *Aggregate, *Top:
 			found = true
 		}
 	})

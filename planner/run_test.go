@@ -27,7 +27,9 @@ func begin(eng *duck.Engine, plan *Plan) (*life, error) {
 	stmts := []string{
 		"SET VARIABLE \"from\" = 0", "SET VARIABLE upto = 0",
 		"CREATE OR REPLACE VIEW t AS SELECT * FROM all_t WHERE id <= getvariable('upto')",
-		"CREATE OR REPLACE TEMP VIEW _in_t AS SELECT * FROM all_t WHERE id > getvariable('from') AND id <= getvariable('upto')",
+		// The rows lie in two files, the one with the later name read first.
+		"CREATE OR REPLACE TEMP VIEW _placed_t AS SELECT *, CASE WHEN id % 3 = 0 THEN 'a' ELSE 'b' END AS _etl_file, id AS _etl_row FROM t",
+		"CREATE OR REPLACE TEMP VIEW _in_t AS SELECT * FROM _placed_t WHERE id > getvariable('from')",
 	}
 	for _, v := range plan.Script.Variables {
 		stmts = append(stmts, "SET VARIABLE "+duck.Quote(v.Name.Text)+" = "+v.Value.Text)

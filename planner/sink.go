@@ -2,7 +2,7 @@ package planner
 
 import (
 	"fmt"
-	"slices"
+	"maps"
 	"strings"
 
 	"lockstep/engine/duck"
@@ -14,7 +14,7 @@ func (c *compiler) sink(s *Sink, root Node, index int) {
 	pairs := fmt.Sprintf("p%d", index)
 	s.Staged = fmt.Sprintf("staged%d", index)
 	width := len(s.Columns)
-	if f, exprs, conjuncts, ok := c.aboveFold(root, s.key); ok {
+	if f, exprs, conjuncts, ok := c.aboveStep(root, s.key); ok {
 		s.Run = []string{f.pairs(pairs, exprs, conjuncts)}
 	} else {
 		s.Run, s.Unique = c.collapse(root, pairs, s.key, index)
@@ -36,14 +36,10 @@ func (c *compiler) sink(s *Sink, root Node, index int) {
 	s.OldRows = fmt.Sprintf("SELECT %s FROM %s WHERE _p._old", strings.Join(olds, ", "), from)
 }
 
-// aboveFold recognises a sink that only filters and computes from one fold with the same key. Its
-// pairs come straight from the fold's changed groups: nothing has to be collapsed.
-func (c *compiler) aboveFold(root Node, key []int) (f *folded, exprs, conjuncts []*Expr, ok bool) {
-	types := root.Types()
-	exprs = make([]*Expr, len(types))
-	for i, t := range types {
-		exprs[i] = ref(i, t)
-	}
+// aboveStep recognises a sink that only filters and computes from one step with the same key. Its pairs
+// come straight from the step's changed rows: nothing has to be collapsed.
+func (c *compiler) aboveStep(root Node, key []int) (f *changes, exprs, conjuncts []*Expr, ok bool) {
+	exprs = refs(root.Types())
 	n := root
 	if p, isProject := n.(*Project); isProject {
 		exprs, n = p.Exprs, p.In
@@ -51,58 +47,24 @@ func (c *compiler) aboveFold(root Node, key []int) (f *folded, exprs, conjuncts 
 	if flt, isFilter := n.(*Filter); isFilter {
 		conjuncts, n = flt.Conjuncts, flt.In
 	}
-	a, isAggregate := unshared(n).(*Aggregate)
-	if !isAggregate {
+	n = unshared(n)
+	rowKey, isStep := stepRowKey(n)
+	if !isStep {
 		return nil, nil, nil, false
 	}
-	var groups []int
+	wanted, found := map[string]bool{}, map[string]bool{}
+	for _, e := range rowKey {
+		wanted[e.sql(cols(""))] = true
+	}
 	for _, k := range key {
-		switch e := exprs[k]; {
-		case e.constant():
-		case e.Op == opRef && e.Ref < len(a.Groups):
-			groups = append(groups, e.Ref)
-		default:
-			return nil, nil, nil, false
+		if e := exprs[k]; !e.constant() {
+			found[e.sql(cols(""))] = true
 		}
 	}
-	slices.Sort(groups)
-	if !slices.Equal(slices.Compact(groups), all(len(a.Groups))) {
+	if !maps.Equal(wanted, found) {
 		return nil, nil, nil, false
 	}
-	return c.fold(a), exprs, conjuncts, true
-}
-
-// pairs computes the sink's rows from the changed groups. Expressions run only for rows that exist,
-// as they would in the SELECT.
-func (f *folded) pairs(table string, exprs, conjuncts []*Expr) string {
-	finished := make([]string, 0, 2*len(f.types))
-	for i := range f.types {
-		finished = append(finished, fmt.Sprintf("%s AS f%d", f.newCols(i), i), fmt.Sprintf("%s AS g%d", f.oldCols(i), i))
-	}
-	newCol := func(i int) string { return fmt.Sprintf("f%d", i) }
-	oldCol := func(i int) string { return fmt.Sprintf("g%d", i) }
-	on := func(exists, flag string, col columns) string {
-		if len(conjuncts) > 0 {
-			exists = fmt.Sprintf("(CASE WHEN %s THEN coalesce(%s, false) ELSE false END)", exists, conjunction(conjuncts, col))
-		}
-		return exists + " AS " + flag
-	}
-	rows := make([]string, 0, 2*len(exprs))
-	var same []string
-	for i, e := range exprs {
-		news, olds := e.sql(newCol), e.sql(oldCol)
-		if e.Op != opRef { // a column cannot fail, and nobody looks at it where its row does not exist
-			news, olds = "CASE WHEN _new THEN "+news+" END", "CASE WHEN _old THEN "+olds+" END"
-		}
-		rows = append(rows, fmt.Sprintf("%s AS n%d", news, i), fmt.Sprintf("%s AS o%d", olds, i))
-		same = append(same, fmt.Sprintf("n%d IS NOT DISTINCT FROM o%d", i, i))
-	}
-	finished = append(finished, f.onNew+" AS _live", f.onOld+" AS _was")
-	groups := fmt.Sprintf("SELECT %s FROM %s", strings.Join(finished, ", "), f.table)
-	flags := fmt.Sprintf("SELECT *, %s, %s FROM (%s)", on("_live", "_new", newCol), on("_was", "_old", oldCol), groups)
-	values := fmt.Sprintf("SELECT %s, _new, _old FROM (%s) WHERE _new OR _old", strings.Join(rows, ", "), flags)
-	return fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT * FROM (%s) WHERE NOT (_new AND _old AND %s)",
-		table, values, strings.Join(same, " AND "))
+	return c.step(n), exprs, conjuncts, true
 }
 
 // collapse sums a delta to one weight per row, and pairs the rows that come with those that go.

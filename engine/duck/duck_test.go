@@ -273,3 +273,15 @@ func TestQuote(t *testing.T) {
 		}
 	}
 }
+
+// DuckDB's own rewriting of this query takes the last row where the first date is NULL.
+func TestFirstRowOfAPartition(t *testing.T) {
+	eng := open(t, t.TempDir())
+	var got string
+	err := eng.QueryRow(t.Context(), `SELECT string_agg(v, ',') FROM (SELECT v, n FROM (
+		SELECT k, d, v, unnest(range(n)) AS n FROM (VALUES (1, NULL, 'null', 1), (1, 2, 'two', 1), (1, 1, 'one', 1), (1, 3, 'three', 1)) t(k, d, v, n))
+		QUALIFY row_number() OVER (PARTITION BY k ORDER BY d NULLS LAST) = 1)`, nil, &got)
+	if err != nil || got != "one" {
+		t.Errorf("%s %v", got, err)
+	}
+}
