@@ -54,8 +54,12 @@ func (l *life) relate(ctx context.Context, in *input) error {
 	if err != nil {
 		return err
 	}
-	return l.Duck.Exec(ctx, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW %s AS SELECT %s FROM %s",
-		duck.Quote(planner.InputRelation(in.plan.Name)), typedColumns(in.plan.Columns), relation))
+	return l.view(ctx, planner.InputRelation(in.plan.Name), in.plan.Columns, relation)
+}
+
+// view gives columns of a relation a name.
+func (l *life) view(ctx context.Context, name string, columns []planner.Column, relation string) error {
+	return l.Duck.Exec(ctx, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW %s AS SELECT %s FROM %s", duck.Quote(name), typedColumns(columns), relation))
 }
 
 func (l *life) relation(ctx context.Context, in *input) (string, error) {

@@ -134,10 +134,6 @@ func (l *life) relations(ctx context.Context, ranges func(source string) []conne
 	return all, nil
 }
 
-func (l *life) view(ctx context.Context, name string, columns []planner.Column, relation string) error {
-	return l.Duck.Exec(ctx, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW %s AS SELECT %s FROM %s", duck.Quote(name), typedColumns(columns), relation))
-}
-
 // checkRows counts before comparing: with rows missing from the input, every difference would be
 // blamed on the table.
 func (l *life) checkRows(ctx context.Context, in *input) error {

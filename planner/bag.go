@@ -13,16 +13,17 @@ type bag struct {
 	delta         string // temp table of the batch's rows, summed
 	before, after string // temp tables of all rows of the touched keys
 	update        string // temp table of the rows whose number changes
+	always        bool   // there is a result also of no rows: the bag has a row that is none of them
 }
 
-func bagOf(rows *keptRow, k int) *bag {
-	b := &bag{keptRow: rows}
+func bagOf(rows *keptRow, always bool, k int) *bag {
+	b := &bag{keptRow: rows, always: always}
 	for name, to := range map[string]*string{"s": &b.state.Name, "d": &b.delta, "o": &b.before, "m": &b.after, "u": &b.update} {
 		*to = fmt.Sprintf("%s%d", name, k)
 	}
 	b.state.Cols = append(rows.stateCols(), b.signs()...)
-	if len(b.state.Cols) == 0 { // only that there are rows is asked for
-		b.state.Cols = []Col{{Name: "_row", Type: "BOOLEAN"}}
+	if b.marked() {
+		b.state.Cols = append([]Col{{Name: "_row", Type: "BOOLEAN"}}, b.state.Cols...)
 	}
 	b.state.Key = len(b.state.Cols)
 	b.state.Cols = append(b.state.Cols, Col{Name: "_n", Type: "BIGINT"})
@@ -55,7 +56,7 @@ func (b *bag) run(in delta) []string {
 	for _, s := range b.signs() {
 		more = append(more, fmt.Sprintf("signbit(c%s) AS %s", s.Name[1:], s.Name))
 	}
-	if b.state.Cols[0].Name == "_row" {
+	if b.marked() {
 		more = append(more, "true AS _row")
 	}
 	row := b.identity()
@@ -64,9 +65,17 @@ func (b *bag) run(in delta) []string {
 		return fmt.Sprintf("SELECT %s, %s AS _n FROM %s GROUP BY %s HAVING %s", rows, "sum("+n+")::BIGINT", from, ordinals(len(row)), having)
 	}
 	const lost = "error('a row was taken back that was not there')"
+	from := b.of(in.withWeight(), append(more, "_w")...)
+	if b.always {
+		none := make([]string, len(row))
+		for i, c := range b.state.Cols[:len(row)] {
+			none[i] = "CAST(NULL AS " + c.Type + ")"
+		}
+		none[0] = "false"
+		from = fmt.Sprintf("SELECT %s, _w FROM (%s) UNION ALL SELECT %s, 1 WHERE NOT EXISTS (FROM %s)", rows, from, strings.Join(none, ", "), b.state.Name)
+	}
 	return []string{
-		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS %s", b.delta,
-			grouped("_w", "("+b.of(in.withWeight(), append(more, "_w")...)+")", "sum(_w) <> 0")),
+		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS %s", b.delta, grouped("_w", "("+from+")", "sum(_w) <> 0")),
 		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS %s", b.before, touched(b.state.Name, append(b.identity(), "_n"), b.delta, b.keyNames())),
 		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS %s", b.after,
 			grouped("_n", fmt.Sprintf("(FROM %s UNION ALL FROM %s)", b.before, b.delta), "CASE WHEN sum(_n) < 0 THEN "+lost+" ELSE sum(_n) <> 0 END")),
@@ -90,7 +99,21 @@ func (b *bag) changed() string {
 
 // rows selects the rows of a temp table as many times as they are there.
 func (b *bag) rows(table string) string {
-	return "SELECT " + join(b.names(), []string{"unnest(range(_n)) AS _i"}) + " FROM " + table
+	q := "SELECT " + join(b.names(), []string{"unnest(range(_n)) AS _i"}) + " FROM " + table
+	if b.marked() {
+		q += " WHERE _row"
+	}
+	return q
+}
+
+// marked bags have a column that is true for rows: where only their number is asked for, or where there
+// is a row that is none.
+func (b *bag) marked() bool { return b.always || len(b.types)+len(b.keys) == 0 }
+
+// touchedAt is true when the batch touches the one key of a bag that always has a result, and when there
+// was one in the temp table.
+func (b *bag) touchedAt(table string) string {
+	return "EXISTS (FROM " + table + " WHERE NOT _row)"
 }
 
 func prefixedAll(prefix string, names []string) string {

@@ -102,8 +102,13 @@ func stepKey(n Node) (rows, key string) {
 
 // stepKind is how a node is kept up to date.
 func stepKind(n Node) string {
-	if _, ok := n.(*Top); ok {
+	switch n := n.(type) {
+	case *Top:
 		return "local"
+	case *Aggregate:
+		if n.needsRows() {
+			return "local"
+		}
 	}
 	return "fold"
 }

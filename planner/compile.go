@@ -65,6 +65,9 @@ func (c *compiler) delta(n Node) delta {
 func (c *compiler) step(n Node) *changes {
 	switch n := n.(type) {
 	case *Aggregate:
+		if n.needsRows() {
+			return c.values(n)
+		}
 		return c.fold(n)
 	case *Top:
 		return c.top(n)

@@ -104,6 +104,12 @@ func (e *explanation) aggregate(s Step, a *Aggregate) {
 		}
 		e.item(name, "%s", strings.TrimRight(fmt.Sprintf("%-*s%s", width, aggWords(x, wrote), e.place(x.Pos)), " "))
 	}
+	if s.Kind == "local" {
+		e.item("local", "rows can be taken back, and what is left of %s cannot be told without the others:", aggWords(a.firstOfRows(), wrote))
+		e.item("", "the groups that a batch touches are computed again from their rows")
+		e.item("state", "every distinct row that is read: %d columns", len(s.State.Cols))
+		return
+	}
 	e.item("state", "%s: %s", growth, columnsKept(s.State))
 }
 
@@ -146,7 +152,11 @@ func (e *explanation) sink(s Sink) {
 	e.item("key", "(%s): %s", strings.Join(s.Key, ", "), e.unique(s))
 	if top := topStepOf(s.root); top != nil {
 		for _, f := range havingOf(s.root, top, s.wrote) {
-			e.item("having", "%s%s", cmp.Or(f.text, "OFFSET"), e.place(f.pos))
+			name := "having"
+			if _, ok := top.(*Top); ok {
+				name = "where"
+			}
+			e.item(name, "%s%s", cmp.Or(f.text, "OFFSET"), e.place(f.pos))
 		}
 	}
 	for i, c := range s.Columns {

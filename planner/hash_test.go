@@ -17,6 +17,12 @@ func sinkOf(key, query string) string {
 // Each group holds one pipeline written in several ways.
 var sameMeaning = [][]string{
 	{
+		hashHead + sinkOf("k", "SELECT k, a, c FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY b DESC, a) = 1"),
+		hashHead + sinkOf("k", "SELECT DISTINCT ON (k) k, a, c FROM t ORDER BY k, b DESC NULLS LAST, a ASC"),
+		hashHead + sinkOf("k", "SELECT k, a, c FROM (SELECT *, ROW_NUMBER() OVER w AS rn FROM t WINDOW w AS (PARTITION BY k, 'x' ORDER BY b DESC, a, b, k)) WHERE 1 = rn"),
+		hashHead + sinkOf("k", "WITH x AS (SELECT row_number() OVER (PARTITION BY k ORDER BY b DESC, a) AS rn, * FROM t) SELECT k, a, c FROM x WHERE rn < 2"),
+	},
+	{
 		hashHead + sinkOf("k", "SELECT k, sum(a) AS s, avg(b) AS v FROM t WHERE a > 5 AND c <> 'x' GROUP BY k HAVING count(*) > 2"),
 		"-- a comment\n" + hashHead + sinkOf("k", "select K, SUM(A) as s, Avg(t.b) v /* mean */ from T where 'x' <> c and 5 < a group by 1 having 2 < count(*) -- end\n"),
 		hashHead + sinkOf("k", "SELECT x.k, sum(x.a) AS s, mean(x.b) AS v FROM t AS x WHERE a > 5 AND c <> 'x' GROUP BY ALL HAVING count(*) > 2"),
@@ -105,6 +111,13 @@ var otherMeaning = []struct {
 	class          Class
 	input, state   bool // the part differs; the output always does, but for input alone
 }{
+	{"order of the latest", sinkOf("k", "SELECT DISTINCT ON (k) k, a FROM t ORDER BY k, a DESC"), sinkOf("k", "SELECT DISTINCT ON (k) k, a FROM t ORDER BY k, a"), Rebuild, false, true},
+	{"nulls of the latest", sinkOf("k", "SELECT DISTINCT ON (k) k, a FROM t ORDER BY k, a DESC"), sinkOf("k", "SELECT DISTINCT ON (k) k, a FROM t ORDER BY k, a DESC NULLS FIRST"), Rebuild, false, true},
+	{"partition of the latest", sinkOf("k, c", "SELECT DISTINCT ON (k) k, a, c FROM t ORDER BY k, a DESC"), sinkOf("k, c", "SELECT DISTINCT ON (c) k, a, c FROM t ORDER BY c, a DESC"), Incompatible, false, true},
+	{"column of the latest", sinkOf("k", "SELECT DISTINCT ON (k) k, a FROM t ORDER BY k, a DESC"), sinkOf("k", "SELECT DISTINCT ON (k) k, a, c FROM t ORDER BY k, a DESC"), Rebuild, false, true},
+	{"expression over the latest", sinkOf("k", "SELECT DISTINCT ON (k) k, a FROM t ORDER BY k, a DESC"), sinkOf("k", "SELECT DISTINCT ON (k) k, a + 1 AS a FROM t ORDER BY k, t.a DESC"), Refinalise, false, false},
+	{"filter over the latest", sinkOf("k", "SELECT DISTINCT ON (k) k, a FROM t ORDER BY k, a DESC"), sinkOf("k", "FROM (SELECT DISTINCT ON (k) k, a FROM t ORDER BY k, a DESC) WHERE a > 0"), Refinalise, false, false},
+	{"how many of the first", sinkOf("k, rn", "SELECT k, row_number() OVER (PARTITION BY k ORDER BY a) AS rn FROM t QUALIFY rn < 3"), sinkOf("k, rn", "SELECT k, row_number() OVER (PARTITION BY k ORDER BY a) AS rn FROM t QUALIFY rn <= 3"), Rebuild, false, true},
 	{"swapped", sinkOf("k", "SELECT k, sum(a) AS x, sum(b) AS y FROM t GROUP BY k"), sinkOf("k", "SELECT k, sum(b) AS x, sum(a) AS y FROM t GROUP BY k"), Refinalise, false, false},
 	{"expression", sinkOf("k", "SELECT k, sum(a) AS x FROM t GROUP BY k"), sinkOf("k", "SELECT k, sum(a) + 1 AS x FROM t GROUP BY k"), Refinalise, false, false},
 	{"renamed", sinkOf("k", "SELECT k, sum(a) AS x FROM t GROUP BY k"), sinkOf("k", "SELECT k, sum(a) AS y FROM t GROUP BY k"), Refinalise, false, false},

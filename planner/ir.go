@@ -77,6 +77,8 @@ type Agg struct {
 	Args   []*Expr
 	Filter *Expr // FILTER (WHERE …), nil for none
 	Pos    int
+
+	inOrder bool // add the values in their order
 }
 
 // Union is UNION ALL.

@@ -191,7 +191,7 @@ func (t *topStep) first(step *Step, in delta) {
 // bag keeps every row, because a row that was not among the first may come to be when another is taken
 // back.
 func (t *topStep) bag(step *Step, in delta) {
-	b := bagOf(t.keptRow, t.k)
+	b := bagOf(t.keptRow, false, t.k)
 	step.State, step.Run, step.Keep, step.Changed = b.state, b.run(in), b.keep(), b.changed()
 	step.Run = append(step.Run, t.paired(t.numbered(b.rows(b.after)), t.numbered(b.rows(b.before))))
 }

@@ -82,7 +82,6 @@ func (c *checker) node(n Node) []exactness {
 
 func (c *checker) aggregate(a *Aggregate) []exactness {
 	in := c.node(a.In)
-	takenBack := retracts(a.In)
 	out := make([]exactness, 0, len(a.Groups)+len(a.Aggs))
 	for _, g := range a.Groups {
 		c.groupKey(g, in)
@@ -91,9 +90,13 @@ func (c *checker) aggregate(a *Aggregate) []exactness {
 	for _, agg := range a.Aggs {
 		// Beside a group whose equal values look different, DuckDB adds a first() to show one of them.
 		if agg.Pos >= 0 || len(c.refusals) == 0 {
-			c.agg(agg, in, takenBack)
+			c.agg(agg, in)
 		}
 		out = append(out, c.aggregateExactness(agg, in))
+	}
+	if a.needsRows() {
+		read, _ := a.reads()
+		c.bag(aggregatePosition(a), exprTypes(read))
 	}
 	return out
 }
@@ -121,7 +124,7 @@ const (
 	timetzGroup = "a TIME WITH TIME ZONE cannot be a group: 12:00+00 and 13:00+01 are the same moment and look different"
 )
 
-func (c *checker) agg(a *Agg, in []exactness, takenBack bool) {
+func (c *checker) agg(a *Agg, in []exactness) {
 	if !aggregateFunctions[a.Name] {
 		c.refuse(a.Pos, aggregateHints[a.Name], "%s has no incremental rule in this version", a.Name)
 		return
@@ -147,10 +150,6 @@ func (c *checker) agg(a *Agg, in []exactness, takenBack bool) {
 	if hint, ok := argumentRule(a, arg); !ok {
 		c.refuse(a.Pos, hint, "%s of %s has no incremental rule in this version", a.Name, article(arg.Type))
 		return
-	}
-	if takenBack && !retractable(a, arg) {
-		c.refuse(a.Pos, "aggregate the source's rows directly, or keep the inner result as a sink of its own",
-			"%s over the result of another aggregate is not supported by this version: rows of that result can be taken back", a.Name)
 	}
 }
 
