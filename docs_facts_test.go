@@ -350,7 +350,6 @@ var docRefused = []struct{ about, text string }{
 	{"", "SELECT k FROM t GROUP BY k EXCEPT SELECT v FROM t GROUP BY v"},
 	{"", "SELECT k, count(*) AS n FROM t GROUP BY k LIMIT 3"},
 	{"", "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY k LIMIT 5%"},
-	{"", "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY k LIMIT (SELECT 3)"},
 	{"", "SELECT k, count(*) AS n FROM t GROUP BY ROLLUP (k)"},
 	{"", "SELECT k, grouping(k) AS g, count(*) AS n FROM t GROUP BY k"},
 	{"", "SELECT 1 AS k"},

@@ -81,7 +81,7 @@ func (b *binder) limit(n, in object) (Node, error) {
 	rows, given, ok := limitValue(child(n, "limit_val"))
 	offset, _, okOffset := limitValue(child(n, "offset_val"))
 	if !ok || !okOffset || !given {
-		return nil, refuse(-1, "write a number", "LIMIT takes a constant number in this version")
+		return nil, refuse(-1, "write a number", "LIMIT takes a constant number")
 	}
 	inner, _ := children(in, "children")[0].(object)
 	below, err := b.node(inner)
