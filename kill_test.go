@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lockstep/engine/duck"
 )
 
 // These tests kill the real binary with SIGKILL, start it again, and compare the table with the SELECT
@@ -22,7 +24,7 @@ import (
 // failpoints are the places of a batch where a process can be killed, in their order.
 var failpoints = []string{
 	"after-read", "after-compute", "after-collapse", "before-change",
-	"commit-begin", "after-ddl", "after-delete", "after-insert", "after-segments", "after-manifest",
+	"commit-begin", "after-ddl", "after-delete", "after-update", "after-insert", "after-segments", "after-manifest",
 	"before-commit", "after-commit", "after-confirm", "before-compaction", "after-compaction",
 }
 
@@ -102,6 +104,13 @@ SELECT n, count(*) AS stores FROM (SELECT store, count(*) AS n FROM orders WHERE
 `
 	j.check(os.WriteFile(filepath.Join(j.dir, "p.sql"), []byte(pipeline), 0o644))
 	j.check(os.Mkdir(filepath.Join(j.dir, "in"), 0o755))
+	// The second table is made by hand and taken over, with a key and a column of its own.
+	ctx := t.Context()
+	db, err := duck.Open(ctx, duck.Options{Dirs: []string{j.dir}, Threads: 1})
+	j.check(err)
+	j.check(db.Attach(ctx, filepath.Join(j.dir, "m.duckdb"), "m", false))
+	j.check(db.Exec(ctx, "CREATE TABLE m.sizes (n BIGINT, note VARCHAR DEFAULT 'by hand', stores BIGINT, PRIMARY KEY (n))"))
+	j.check(db.Close())
 	return j
 }
 
@@ -182,6 +191,7 @@ func (j *job) expectRight() {
 	}
 	for what, query := range map[string]string{
 		"manifests without a gap":          `SELECT (count(*) = max(seq) AND min(seq) = 1 AND count(DISTINCT batch) = count(*) FILTER (kind = 'batch')) AS ok FROM etl.manifests`,
+		"other columns are as they were":   `SELECT coalesce(bool_and(note = 'by hand'), true) AS ok FROM m.sizes`,
 		"every manifest's parent is there": `SELECT bool_and(parent_seq = seq - 1) AS ok FROM etl.manifests`,
 		"every file was read once":         fmt.Sprintf(`SELECT (count(*) = %d AND count(DISTINCT split_id) = count(*)) AS ok FROM etl.ranges`, j.files),
 	} {

@@ -43,6 +43,7 @@ type Destination interface {
 // pipeline and the incarnation that its first change belongs to.
 type Head struct {
 	Fresh     bool
+	File      string // the pipeline file that ran last, absolute; "" when it is not known
 	Fence     int64
 	LastBatch int64 // -1 before batch 0
 	Manifest  checkpoints.Manifest

@@ -21,6 +21,11 @@ type Pipeline struct {
 	Limit       connectors.Limit
 	Now         connectors.Clock
 	Version     string // of etl, for the manifest
+	// File is the pipeline file, absolute; Named: it says CREATE PIPELINE, so its name is no accident.
+	File  string
+	Named bool
+	// Still tells whether a file is there and its pipeline has this one's name.
+	Still func(file string) bool
 	// Recompile plans the stored text of an earlier version, to explain what changed.
 	Recompile func(ctx context.Context, text string) (*planner.Plan, error)
 }
@@ -53,6 +58,9 @@ func (e *BlockedError) Error() string {
 
 // compatible compares the plan with the one the head was made by.
 func (p *Pipeline) compatible(ctx context.Context, head connectors.Head) error {
+	if err := p.sameFile(head); err != nil {
+		return err
+	}
 	if head.Fresh || head.Manifest.Seq == 0 {
 		return nil
 	}
@@ -74,6 +82,18 @@ func (p *Pipeline) compatible(ctx context.Context, head connectors.Head) error {
 	}
 	blocked.Comparison = planner.Compare(old, p.Plan)
 	return blocked
+}
+
+// sameFile notices two files of one name: their pipelines would be one by accident. A file that says
+// CREATE PIPELINE means it.
+func (p *Pipeline) sameFile(head connectors.Head) error {
+	if head.File == "" || p.File == "" || head.File == p.File || p.Named || p.Still == nil || !p.Still(head.File) {
+		return nil
+	}
+	return &connectors.TargetError{Table: p.Plan.Sinks[0].Name,
+		Reason: fmt.Sprintf("it is kept by pipeline %s of %s, and this is another file of that name: %s", p.Plan.Name, head.File, p.File),
+		Hint: "give one of them a name of its own with CREATE PIPELINE name; and its sinks other tables. If it is the same pipeline, say so: CREATE PIPELINE " +
+			p.Plan.Name + ";"}
 }
 
 // record is the plan as it is stored beside the first manifest made by it.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"lockstep/connectors"
@@ -108,7 +109,8 @@ func (s *session) compile(ctx context.Context) error {
 		faults.Sort()
 		return faults
 	}
-	s.pipeline = &engine.Pipeline{Plan: plan, Duck: s.duck, Sources: map[string]connectors.Source{}, Now: time.Now, Version: version(), Recompile: s.recompile}
+	s.pipeline = &engine.Pipeline{Plan: plan, Duck: s.duck, Sources: map[string]connectors.Source{}, Now: time.Now, Version: version(), Recompile: s.recompile,
+		File: s.file(), Named: s.script.Pipeline != nil, Still: s.still}
 	for _, source := range plan.Sources {
 		spec := s.specs[source.Decl.Name.Text]
 		spec.Columns, spec.Checks, spec.EventTime = sourceColumns(source.Columns), sourceChecks(source.Checks), source.EventTime
@@ -126,6 +128,20 @@ func (s *session) compile(ctx context.Context) error {
 		s.pipeline.Sources[source.Name] = opened
 	}
 	return nil
+}
+
+// file is the pipeline file's own place.
+func (s *session) file() string { return filepath.Join(s.dir, filepath.Base(s.script.File)) }
+
+// still tells whether a file is another one than this and has a pipeline of this name.
+func (s *session) still(file string) bool {
+	here, err := os.Stat(s.file())
+	there, thereErr := os.Stat(file)
+	if err != nil || thereErr != nil || os.SameFile(here, there) {
+		return false
+	}
+	script, err := readScript(file)
+	return err == nil && strings.EqualFold(script.Name, s.script.Name)
 }
 
 // pin looks up which columns the pipeline's last plan took from the input for sources that declare
@@ -148,7 +164,7 @@ func (s *session) pin(ctx context.Context) {
 
 // openDestination attaches the destination. A pipeline that was compiled is then ready to run.
 func (s *session) openDestination(ctx context.Context, readOnly bool) error {
-	dest, err := duckdb.Open(ctx, s.duck, s.path, s.alias, duckdb.Access{ReadOnly: readOnly, HidePath: s.hidePath})
+	dest, err := duckdb.Open(ctx, s.duck, s.path, s.alias, duckdb.Access{ReadOnly: readOnly, HidePath: s.hidePath, File: s.file()})
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,9 @@ type Session struct {
 	Table func(schema, name string) string
 	// Exec runs a statement on the database itself.
 	Exec func(t *testing.T, stmt string)
+	// Mend runs statements out of an error's hint, which name tables as somebody does who has opened
+	// nothing but this database.
+	Mend func(t *testing.T, statements string)
 	// Rows returns a query's rows as texts, NULL as "NULL".
 	Rows func(t *testing.T, query string) [][]string
 	// Close closes destination and engine.
@@ -53,6 +56,7 @@ func TestDestination(t *testing.T, empty func(t *testing.T) Database) {
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, empty(t)) })
 	}
+	t.Run("adopted tables", func(t *testing.T) { testAdopted(t, empty) })
 }
 
 var background = context.Background()

@@ -83,20 +83,21 @@ func testEditedRows(t *testing.T, db Database) {
 	r := start(t, db, salesSink)
 	r.commit(rowA, rowB)
 	table := r.Table(salesSink.Schema, salesSink.Table)
+	const into = " (day, store, revenue, _etl_seq)"
 	for _, edit := range []struct {
 		name, do, undo string
 		staged         row
 		say            string
 	}{
-		{"inserted under a new key", "INSERT INTO " + table + " VALUES (DATE '2024-05-03', 'c', 0, 1)", "DELETE FROM " + table + " WHERE store = 'c'",
+		{"inserted under a new key", "INSERT INTO " + table + into + " VALUES (DATE '2024-05-03', 'c', 0, 1)", "DELETE FROM " + table + " WHERE store = 'c'",
 			rowC, "rows with keys that are new to the pipeline, or doubled, are in it already (1)"},
-		{"inserted under an old key", "INSERT INTO " + table + " VALUES (DATE '2024-05-03', 'a', 0, 1)", "DELETE FROM " + table + " WHERE revenue = 0",
+		{"inserted under an old key", "INSERT INTO " + table + into + " VALUES (DATE '2024-05-03', 'a', 0, 1)", "DELETE FROM " + table + " WHERE revenue = 0",
 			rowA.with("U"), "rows with keys that are new to the pipeline, or doubled, are in it already (1)"},
-		{"inserted elsewhere", "INSERT INTO " + table + " VALUES (DATE '2024-05-03', 'x', 0, 1)", "DELETE FROM " + table + " WHERE store = 'x'",
+		{"inserted elsewhere", "INSERT INTO " + table + into + " VALUES (DATE '2024-05-03', 'x', 0, 1)", "DELETE FROM " + table + " WHERE store = 'x'",
 			rowA.with("U"), "after this change it should have 2 rows, but would have 3"},
-		{"deleted", "DELETE FROM " + table + " WHERE store = 'a'", "INSERT INTO " + table + " VALUES (DATE '2024-05-03', 'a', 1, 1)",
+		{"deleted", "DELETE FROM " + table + " WHERE store = 'a'", "INSERT INTO " + table + into + " VALUES (DATE '2024-05-03', 'a', 1, 1)",
 			rowA.with("U"), "rows that the pipeline wrote are gone, or their keys were changed (1)"},
-		{"deleted, to be deleted", "DELETE FROM " + table + " WHERE store = 'a'", "INSERT INTO " + table + " VALUES (DATE '2024-05-03', 'a', 1, 1)",
+		{"deleted, to be deleted", "DELETE FROM " + table + " WHERE store = 'a'", "INSERT INTO " + table + into + " VALUES (DATE '2024-05-03', 'a', 1, 1)",
 			rowA.with("D"), "rows that the pipeline wrote are gone, or their keys were changed (1)"},
 		{"moved to another key", "UPDATE " + table + " SET store = 'z' WHERE store = 'a'", "UPDATE " + table + " SET store = 'a' WHERE store = 'z'",
 			rowA.with("U"), "their keys were changed"},
@@ -135,9 +136,12 @@ func testEditedTables(t *testing.T, db Database) {
 			t.Errorf("the error is %v, want a TargetError with %q", err, say)
 		}
 	}
+	const into = " (day, store, revenue, _etl_seq)"
 	for _, edit := range []struct{ do, undo, say string }{
-		{"INSERT INTO " + table + " VALUES (DATE '2024-05-03', 'x', 0, 1)", "DELETE FROM " + table + " WHERE store = 'x'", "it should have 2 rows, but has 3"},
-		{"ALTER TABLE " + table + " ADD COLUMN note VARCHAR", "ALTER TABLE " + table + " DROP COLUMN note", "a column note that the pipeline does not write"},
+		{"INSERT INTO " + table + into + " VALUES (DATE '2024-05-03', 'x', 0, 1)", "DELETE FROM " + table + " WHERE store = 'x'", "it should have 2 rows, but has 3"},
+		{"ALTER TABLE " + table + " ADD COLUMN note INTEGER DEFAULT 1; ALTER TABLE " + table + " ALTER note SET NOT NULL; ALTER TABLE " + table + " ALTER note DROP DEFAULT",
+			"ALTER TABLE " + table + " DROP COLUMN note", "its column note is NOT NULL without a default"},
+		{"CREATE INDEX by_store ON " + table + " (store)", "DROP INDEX " + r.Table("", "by_store"), "it has an index, by_store"},
 		{"ALTER TABLE " + table + " RENAME COLUMN store TO shop", "ALTER TABLE " + table + " RENAME COLUMN shop TO store", "its column store is gone"},
 		{"ALTER TABLE " + table + " ALTER revenue TYPE DECIMAL(14,2)", "ALTER TABLE " + table + " ALTER revenue TYPE DECIMAL(12,2)", "revenue is DECIMAL(14,2), the pipeline writes DECIMAL(12,2)"},
 	} {
@@ -166,12 +170,13 @@ func testOwners(t *testing.T, db Database) {
 	must(t, err)
 	r.Exec(t, "CREATE TABLE "+r.Table("", "theirs")+" (x INTEGER)")
 	r.Exec(t, "CREATE TABLE "+r.Table("", "left over")+" (day DATE, store VARCHAR, revenue DECIMAL(12,2), _etl_seq BIGINT)")
+	r.Exec(t, "INSERT INTO "+r.Table("", "left over")+" VALUES (NULL, 'x', 1, 7)")
 	r.Exec(t, "CREATE VIEW "+r.Table("", "a view")+" AS SELECT 1 AS x")
 	upper := strings.ToUpper(salesSink.Table)
 	for _, c := range []struct{ schema, table, say string }{
 		{"", salesSink.Table, "belongs to pipeline daily_sales"},
 		{"", upper, "belongs to pipeline daily_sales"},
-		{"", "theirs", "exists already and belongs to no pipeline"},
+		{"", "theirs", "it exists already, but does not fit"},
 		{"", "left over", "was kept by a pipeline"},
 		{"", "a view", "a view of that name exists already"},
 		{"etl", "mine", "the schema etl is the engine's own"},

@@ -2,8 +2,11 @@ package duckdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+
+	driver "github.com/duckdb/duckdb-go/v2"
 
 	"lockstep/connectors"
 	"lockstep/engine/duck"
@@ -14,6 +17,7 @@ const opColumn = "_op"
 
 // applyTx brings a sink's table to what is staged: rows of all staged keys leave, then the staged
 // rows that are not deletes enter. (MERGE … UPDATE in place rewrites whole row groups at COMMIT.)
+// Where somebody else's columns are to keep their values it is updated in place: inplace.go.
 //
 // The number of rows that leave must be the number of staged updates and deletes. It is not when
 // somebody edited the table, or when a newer change wrote a row, which the guard on _etl_seq keeps.
@@ -26,12 +30,18 @@ func (d *Destination) applyTx(ctx context.Context, seq int64, change connectors.
 	if err := a.checkStaged(ctx, change); err != nil {
 		return err
 	}
-	if err := a.deleteTx(ctx, c.Updated+c.Deleted); err != nil {
-		return err
-	}
-	connectors.Failpoint("after-delete")
-	if err := a.insertTx(ctx, c.Inserted+c.Updated); err != nil {
-		return err
+	if d.inPlace[change.Sink.Name] {
+		if err := a.updateTx(ctx, c); err != nil {
+			return err
+		}
+	} else {
+		if err := a.deleteTx(ctx, c.Updated+c.Deleted); err != nil {
+			return err
+		}
+		connectors.Failpoint("after-delete")
+		if err := a.insertTx(ctx, "_op IN ('I', 'U')", c.Inserted+c.Updated); err != nil {
+			return err
+		}
 	}
 	connectors.Failpoint("after-insert")
 	return a.checkCountTx(ctx, c.Rows)
@@ -82,7 +92,11 @@ func (a apply) checkColumns(ctx context.Context) error {
 		return err
 	}
 	want[opColumn] = "VARCHAR"
-	if difference := compareColumns(there, want); difference != "" {
+	difference := compareColumns(there, want)
+	if difference == "" && len(there) > len(want) {
+		difference = "there are more columns than the table's"
+	}
+	if difference != "" {
 		return a.broken("of the rows to write, %s", difference)
 	}
 	return nil
@@ -107,31 +121,60 @@ func (a apply) deleteTx(ctx context.Context, want int64) error {
 	if err := a.d.eng.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FROM %s AS t, %s AS s WHERE %s", a.target, a.staged, a.match()), nil, &newer); err != nil {
 		return a.d.failed("write table "+a.sink.Name, err)
 	}
-	reason := fmt.Sprintf("rows that the pipeline wrote are gone, or their keys were changed (%d)", want-n)
+	reason := fmt.Sprintf(rowsGone, want-n)
 	switch {
 	case newer > 0:
-		reason = fmt.Sprintf("rows to be changed carry a newer %s than %d (%d)", seqColumn, a.seq, newer)
+		reason = fmt.Sprintf(rowsNewer, seqColumn, a.seq, newer)
 	case n > want:
-		reason = fmt.Sprintf("rows with keys that are new to the pipeline, or doubled, are in it already (%d)", n-want)
+		reason = fmt.Sprintf(rowsThere, n-want)
 	}
 	return a.edited(reason)
 }
 
-func (a apply) insertTx(ctx context.Context, want int64) error {
-	names := make([]string, len(a.sink.Columns))
-	for i, c := range a.sink.Columns {
-		names[i] = c.Name
-	}
-	columns := strings.Join(quoted(names), ", ")
-	n, err := a.d.eng.ExecCount(ctx, fmt.Sprintf("INSERT INTO %s (%s, %s) SELECT %s, %d FROM %s WHERE %s IN ('I', 'U')",
-		a.target, columns, duck.Quote(seqColumn), columns, a.seq, a.staged, duck.Quote(opColumn)))
+// What somebody did to the rows.
+const (
+	rowsGone  = "rows that the pipeline wrote are gone, or their keys were changed (%d)"
+	rowsNewer = "rows to be changed carry a newer %s than %d (%d)"
+	rowsThere = "rows with keys that are new to the pipeline, or doubled, are in it already (%d)"
+)
+
+// insertTx writes the staged rows of which where is true, as many as wanted.
+func (a apply) insertTx(ctx context.Context, where string, want int64) error {
+	columns := strings.Join(quoted(a.columns()), ", ")
+	n, err := a.d.eng.ExecCount(ctx, fmt.Sprintf("INSERT INTO %s (%s, %s) SELECT %s, %d FROM %s WHERE %s",
+		a.target, columns, duck.Quote(seqColumn), columns, a.seq, a.staged, where))
+	return a.wrote(err, n, want)
+}
+
+// wrote checks the outcome of a statement that writes rows.
+func (a apply) wrote(err error, n, want int64) error {
 	if err != nil {
-		return a.d.failed("write table "+a.sink.Name, err)
+		return a.writeError(err)
 	}
 	if n != want {
 		return a.broken("%d rows were written instead of %d", n, want)
 	}
 	return nil
+}
+
+// writeError says when a constraint that somebody put on the table refused a row.
+func (a apply) writeError(err error) error {
+	var statement *driver.Error
+	if !errors.As(err, &statement) || statement.Type != driver.ErrorTypeConstraint {
+		return a.d.failed("write table "+a.sink.Name, err)
+	}
+	text, _, _ := strings.Cut(statement.Msg, "\n")
+	return &connectors.DataError{Where: "table " + a.sink.Name,
+		Err:  fmt.Errorf("a row of the SELECT breaks a constraint of the table: %s", strings.TrimPrefix(text, "Constraint Error: ")),
+		Hint: "nothing was written. Leave such rows out of the SELECT, or take the constraint off the table"}
+}
+
+func (a apply) columns() []string {
+	names := make([]string, len(a.sink.Columns))
+	for i, c := range a.sink.Columns {
+		names[i] = c.Name
+	}
+	return names
 }
 
 // checkCountTx catches rows that were added or removed by hand under keys this change does not touch.

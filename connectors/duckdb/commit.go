@@ -141,7 +141,10 @@ func (d *Destination) createTargetsTx(ctx context.Context, change *connectors.Ch
 		case !owned:
 			err = d.createTargetTx(ctx, change.Manifest.Pipeline, s.Sink)
 		case own.pipeline != change.Manifest.Pipeline:
-			err = &connectors.TargetError{Table: s.Sink.Name, Reason: "it belongs to pipeline " + own.pipeline, Hint: "choose another table; a table has one pipeline"}
+			err = own.taken(s.Sink)
+		}
+		if err == nil {
+			err = d.findOut(ctx, s.Sink)
 		}
 		if err != nil {
 			return err

@@ -5,7 +5,7 @@
 // process that has it attached: that lock is the lease. The fence still counts, because a run may
 // give the file back while it waits for input.
 //
-// Reading order: open.go (which file is this?), head.go, targets.go, commit.go, apply.go and record.go,
+// Reading order: open.go (which file is this?), head.go, targets.go and adopt.go, commit.go, apply.go and record.go,
 // restore.go.
 package duckdb
 
@@ -45,12 +45,14 @@ type Destination struct {
 	alias    string
 	readOnly bool
 	hidePath bool
-	empty    bool // opened to read, and no pipeline ever wrote to it
+	file     string // of the pipeline
+	empty    bool   // opened to read, and no pipeline ever wrote to it
 
 	// settled holds what a confirmed commit of this process has established, so that the next one need
 	// not look again: plans that are stored, tables that are this pipeline's and fit their sinks. Nobody
 	// else can change them while the file is attached. It is forgotten after any error.
 	settled map[string]bool
+	inPlace map[string]bool // sinks whose rows are updated in place; known while they are settled
 }
 
 var _ connectors.Destination = (*Destination)(nil)

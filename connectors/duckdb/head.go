@@ -29,10 +29,10 @@ func (d *Destination) Head(ctx context.Context, pipeline string) (connectors.Hea
 		return connectors.Head{}, err
 	}
 	if row.seq == 0 {
-		fresh.Fence = row.fence
+		fresh.Fence, fresh.File = row.fence, row.file
 		return fresh, nil
 	}
-	head := connectors.Head{Fence: row.fence, LastBatch: row.lastBatch}
+	head := connectors.Head{Fence: row.fence, LastBatch: row.lastBatch, File: row.file}
 	if head.Manifest, err = d.manifest(ctx, pipeline, row.seq); err != nil {
 		return connectors.Head{}, err
 	}
@@ -47,12 +47,13 @@ func (d *Destination) Head(ctx context.Context, pipeline string) (connectors.Hea
 type pipelineRow struct {
 	incarnation, fence, seq, lastBatch         int64
 	planID, position, positionSHA, manifestSHA string
+	file                                       string
 }
 
 func (d *Destination) pipelineRow(ctx context.Context, pipeline string) (pipelineRow, error) {
 	var r pipelineRow
 	err := d.eng.QueryRow(ctx, d.sql("pipeline"), []any{pipeline},
-		&r.incarnation, &r.fence, &r.seq, &r.lastBatch, &r.planID, &r.position, &r.positionSHA, &r.manifestSHA)
+		&r.incarnation, &r.fence, &r.seq, &r.lastBatch, &r.planID, &r.position, &r.positionSHA, &r.manifestSHA, &r.file)
 	if errors.Is(err, sql.ErrNoRows) {
 		return pipelineRow{}, nil
 	}
@@ -154,9 +155,9 @@ func (d *Destination) Take(ctx context.Context, pipeline string) (connectors.Lea
 	}
 	doing := "take the lease of pipeline " + pipeline
 	err := d.inTx(ctx, doing, func() error {
-		n, err := d.eng.ExecCount(ctx, d.sql("bump-fence"), pipeline)
+		n, err := d.eng.ExecCount(ctx, d.sql("bump-fence"), pipeline, d.file)
 		if err == nil && n == 0 {
-			err = d.eng.Exec(ctx, d.sql("insert-pipeline"), pipeline)
+			err = d.eng.Exec(ctx, d.sql("insert-pipeline"), pipeline, d.file)
 		}
 		if err == nil {
 			err = d.eng.Exec(ctx, d.sql("take-lease"), pipeline, lease.Holder, hostname(), bootID(), os.Getpid())

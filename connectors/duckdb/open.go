@@ -19,7 +19,8 @@ const schemaVersion = 1
 // Access says how a file is opened.
 type Access struct {
 	ReadOnly bool
-	HidePath bool // the path is nobody's business, so it is not stored; then a copy of the file is not noticed
+	HidePath bool   // the path is nobody's business, so it is not stored; then a copy of the file is not noticed
+	File     string // the pipeline file, absolute; noted by Take
 }
 
 // Open attaches a DuckDB file to the engine under the author's name for it. To write, the file and
@@ -29,7 +30,7 @@ func Open(ctx context.Context, eng *duck.Engine, path, alias string, access Acce
 	if err != nil {
 		return nil, &connectors.UnavailableError{What: path, Err: err}
 	}
-	d := &Destination{eng: eng, path: abs, alias: alias, readOnly: access.ReadOnly, hidePath: access.HidePath, settled: map[string]bool{}}
+	d := &Destination{eng: eng, path: abs, alias: alias, readOnly: access.ReadOnly, hidePath: access.HidePath, file: access.File, settled: map[string]bool{}, inPlace: map[string]bool{}}
 	if err := d.findFile(); err != nil {
 		return nil, err
 	}
@@ -178,7 +179,7 @@ func (d *Destination) checkCopy(ctx context.Context, hint string) error {
 		return &connectors.TargetError{Table: "etl.meta",
 			Reason: fmt.Sprintf("%s is a copy of %s, and both exist", d.path, hint),
 			Hint: "run the pipeline on one of them. If this one shall go on by itself, say so in it:\n  UPDATE etl.meta SET location_hint = " +
-				duck.Literal(d.path) + ";"}
+				duck.Literal(d.path) + "; UPDATE etl.pipelines SET file_path = NULL;"}
 	}
 	return d.moveHint(ctx)
 }

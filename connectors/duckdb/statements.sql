@@ -17,7 +17,7 @@ SELECT pipeline FROM {db}.etl.pipelines ORDER BY pipeline
 
 -- name: pipeline
 SELECT incarnation, fence, seq, last_batch, coalesce(plan_id, ''), coalesce(position, ''),
-       coalesce(position_sha, ''), coalesce(manifest_sha, '')
+       coalesce(position_sha, ''), coalesce(manifest_sha, ''), coalesce(file_path, '')
 FROM {db}.etl.pipelines WHERE pipeline = ?
 
 -- name: traces
@@ -26,10 +26,10 @@ SELECT (SELECT count(*) FROM {db}.etl.manifests WHERE pipeline = $1 AND seq > $2
      + (SELECT count(*) FROM {db}.etl.targets WHERE pipeline = $1 AND $2 = 0)
 
 -- name: bump-fence
-UPDATE {db}.etl.pipelines SET fence = fence + 1 WHERE pipeline = ?
+UPDATE {db}.etl.pipelines SET fence = fence + 1, file_path = nullif($2, '') WHERE pipeline = $1
 
 -- name: insert-pipeline
-INSERT INTO {db}.etl.pipelines (pipeline, incarnation, fence, seq, last_batch) VALUES (?, 1, 1, 0, -1)
+INSERT INTO {db}.etl.pipelines (pipeline, incarnation, fence, seq, last_batch, file_path) VALUES ($1, 1, 1, 0, -1, nullif($2, ''))
 
 -- name: take-lease
 INSERT INTO {db}.etl.leases (pipeline, lane, holder, host, boot_id, pid, renewed_at) VALUES (?, 'live', ?, ?, ?, ?, now())
@@ -136,7 +136,8 @@ ORDER BY seq_lo, seq_hi, step_id
 SELECT part, data FROM {db}.etl.segment_parts WHERE segment_id = ? ORDER BY part
 
 -- name: targets
-SELECT schema_name, table_name, pipeline, sink, table_identity::VARCHAR, key_cols FROM {db}.etl.targets
+SELECT schema_name, table_name, t.pipeline, sink, table_identity::VARCHAR, key_cols, coalesce(file_path, '')
+FROM {db}.etl.targets t LEFT JOIN {db}.etl.pipelines p ON p.pipeline = t.pipeline
 
 -- name: insert-target
 INSERT INTO {db}.etl.targets VALUES (?, ?, ?, ?, ?::VARCHAR[], ?::VARCHAR[], ?)
@@ -147,3 +148,14 @@ WHERE database_name = ? AND lower(schema_name) = lower(?) AND lower(table_name) 
 
 -- name: has-view
 SELECT count(*) FROM duckdb_views() WHERE database_name = ? AND lower(schema_name) = lower(?) AND lower(view_name) = lower(?)
+
+-- name: constraints
+SELECT table_name, constraint_type, constraint_text, constraint_column_names FROM duckdb_constraints()
+WHERE database_name = $1 AND lower(schema_name) = lower($2)
+  AND (lower(table_name) = lower($3) AND constraint_type IN ('PRIMARY KEY', 'UNIQUE', 'FOREIGN KEY')
+       OR constraint_type = 'FOREIGN KEY' AND lower(referenced_table) = lower($3))
+ORDER BY constraint_index
+
+-- name: indexes
+SELECT schema_name, index_name FROM duckdb_indexes()
+WHERE database_name = ? AND lower(schema_name) = lower(?) AND lower(table_name) = lower(?) ORDER BY index_name

@@ -33,6 +33,12 @@ func (f file) Open(t *testing.T) *connectorstest.Session {
 			return dest.table(schema, name)
 		},
 		Exec: func(t *testing.T, stmt string) { t.Helper(); must(t, eng.Exec(ctx, stmt)) },
+		Mend: func(t *testing.T, statements string) {
+			t.Helper()
+			must(t, eng.Exec(ctx, "USE "+dest.inDatabase("{db}.main")))
+			defer func() { must(t, eng.Exec(ctx, "USE memory")) }()
+			must(t, eng.Exec(ctx, statements))
+		},
 		Rows: func(t *testing.T, query string) [][]string { t.Helper(); return texts(t, eng, query) },
 		Close: func(t *testing.T) {
 			t.Helper()

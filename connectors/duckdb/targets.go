@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -24,6 +27,7 @@ const waysOn = "`etl reconcile FILE` shows the rows that differ. Put the table b
 // owner is a row of etl.targets.
 type owner struct {
 	pipeline, sink, identity string
+	file                     string // of the pipeline, when it is known
 	key                      []string
 }
 
@@ -41,7 +45,7 @@ func (d *Destination) owners(ctx context.Context) (map[string]owner, error) {
 		var schema, table string
 		var o owner
 		var key []any
-		if err := rows.Scan(&schema, &table, &o.pipeline, &o.sink, &o.identity, &key); err != nil {
+		if err := rows.Scan(&schema, &table, &o.pipeline, &o.sink, &o.identity, &key, &o.file); err != nil {
 			return err
 		}
 		for _, k := range key {
@@ -55,6 +59,29 @@ func (d *Destination) owners(ctx context.Context) (map[string]owner, error) {
 	})
 	return owners, d.readError("read the owners of tables", err)
 }
+
+// taken says that the table has another pipeline: it may be this one under the name of its file before.
+func (o owner) taken(sink connectors.SinkSpec) error {
+	reason, hint := "it belongs to pipeline "+o.pipeline, "choose another table; a table has one pipeline"
+	if o.file != "" {
+		reason += " of " + o.file
+		if _, err := os.Stat(o.file); errors.Is(err, fs.ErrNotExist) {
+			reason += ", which is not there any more"
+			hint = "if this is that file under a new name, it goes on where it stopped once its pipeline has the old name: write CREATE PIPELINE " +
+				pipelineName(o.pipeline) + "; in it, or rename it back. Otherwise choose another table"
+		}
+	}
+	return &connectors.TargetError{Table: sink.Name, Reason: reason, Hint: hint}
+}
+
+func pipelineName(name string) string {
+	if plainName.MatchString(name) {
+		return name
+	}
+	return duck.Quote(name)
+}
+
+var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
 // CheckTargets compares every sink with the table that is there, or is not.
 func (d *Destination) CheckTargets(ctx context.Context, head connectors.Head, sinks []connectors.SinkSpec) error {
@@ -76,44 +103,33 @@ func (d *Destination) checkTarget(ctx context.Context, m checkpoints.Manifest, s
 	case !owned && recorded:
 		return &connectors.DamagedError{What: "the record of table " + sink.Name, Reason: "the pipeline counts its rows, but etl.targets does not list it"}
 	case !owned:
-		return d.checkFree(ctx, sink)
+		_, err := d.checkFree(ctx, sink)
+		return err
 	case own.pipeline != m.Pipeline:
-		return &connectors.TargetError{Table: sink.Name, Reason: "it belongs to pipeline " + own.pipeline, Hint: "choose another table; a table has one pipeline"}
+		return own.taken(sink)
 	case !recorded:
 		return &connectors.DamagedError{What: "the record of table " + sink.Name, Reason: fmt.Sprintf("etl.targets lists it, but manifest %d does not count its rows", m.Seq)}
 	}
 	return d.checkOwn(ctx, sink, own, counted.Rows)
 }
 
-// checkFree makes sure that creating the sink's table would not meet one.
-func (d *Destination) checkFree(ctx context.Context, sink connectors.SinkSpec) error {
+// checkFree makes sure that the sink's table can be made, or taken over as it stands.
+func (d *Destination) checkFree(ctx context.Context, sink connectors.SinkSpec) (exists bool, err error) {
 	if err := checkNames(sink); err != nil {
-		return err
+		return false, err
 	}
-	_, isTable, err := d.comment(ctx, sink)
-	if err != nil {
-		return err
-	}
-	if isTable {
-		columns, err := d.describe(ctx, d.table(schemaOf(sink), sink.Table))
-		if err != nil {
-			return err
-		}
-		reason, hint := "a table of that name exists already and belongs to no pipeline", "drop or rename it, or choose another name"
-		if _, ok := columns[seqColumn]; ok {
-			reason = "it was kept by a pipeline (it has a column " + seqColumn + ") whose record is not in this database"
-			hint = "put the whole database back from a backup; or rename the table and let the pipeline build a new one"
-		}
-		return &connectors.TargetError{Table: sink.Name, Reason: reason, Hint: hint}
+	_, exists, err = d.comment(ctx, sink)
+	if err != nil || exists {
+		return exists, errors.Join(err, d.checkAdoptable(ctx, sink))
 	}
 	var views int
 	if err := d.eng.QueryRow(ctx, d.sql("has-view"), []any{d.alias, schemaOf(sink), sink.Table}, &views); err != nil {
-		return d.failed("look for table "+sink.Name, err)
+		return false, d.failed("look for table "+sink.Name, err)
 	}
 	if views > 0 {
-		return &connectors.TargetError{Table: sink.Name, Reason: "a view of that name exists already", Hint: "drop or rename it, or choose another name"}
+		return false, &connectors.TargetError{Table: sink.Name, Reason: "a view of that name exists already", Hint: "drop or rename it, or choose another name"}
 	}
-	return nil
+	return false, nil
 }
 
 // checkNames refuses names that the engine needs for itself.
@@ -161,6 +177,16 @@ func (d *Destination) checkOwn(ctx context.Context, sink connectors.SinkSpec, ow
 	if difference := compareColumns(there, want); difference != "" {
 		return differs("undo the ALTER TABLE, or: "+waysOn, "%s", difference)
 	}
+	if problem := unfilled(there, want); problem != nil {
+		return differs(problem.mend(tableSQL(sink)), "%s", problem.say)
+	}
+	indexes, err := d.indexes(ctx, sink)
+	if err != nil {
+		return err
+	}
+	if len(indexes) > 0 {
+		return differs(indexes[0].mend(tableSQL(sink)), "%s", indexes[0].say)
+	}
 	count, err := d.count(ctx, sink)
 	if err != nil {
 		return err
@@ -171,26 +197,22 @@ func (d *Destination) checkOwn(ctx context.Context, sink connectors.SinkSpec, ow
 	return nil
 }
 
-// compareColumns says how the columns of a table differ from those wanted, "" when they do not.
-func compareColumns(there, want map[string]string) string {
+// compareColumns says how the columns of a table lack those wanted, "" when they do not. Columns
+// besides are somebody else's and left alone.
+func compareColumns(there map[string]column, want map[string]string) string {
 	for _, name := range sortedKeys(want) {
-		typ, ok := there[name]
+		c, ok := there[name]
 		if !ok {
 			return "its column " + name + " is gone"
 		}
-		if typ != want[name] {
-			return fmt.Sprintf("its column %s is %s, the pipeline writes %s", name, typ, want[name])
-		}
-	}
-	for _, name := range sortedKeys(there) {
-		if _, ok := want[name]; !ok {
-			return "it has a column " + name + " that the pipeline does not write"
+		if c.typ != want[name] {
+			return fmt.Sprintf("its column %s is %s, the pipeline writes %s", name, c.typ, want[name])
 		}
 	}
 	return ""
 }
 
-func sortedKeys(m map[string]string) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)
@@ -199,35 +221,46 @@ func sortedKeys(m map[string]string) []string {
 	return keys
 }
 
-// createTargetTx makes the sink's table. It has no PRIMARY KEY: an index would never give space back,
-// and the commit asserts what it would.
+// createTargetTx makes the sink's table, or takes over the one that is there. What it makes has no
+// PRIMARY KEY: an index would never give space back, and the commit asserts what it would.
 func (d *Destination) createTargetTx(ctx context.Context, pipeline string, sink connectors.SinkSpec) error {
-	if err := d.checkFree(ctx, sink); err != nil {
+	exists, err := d.checkFree(ctx, sink)
+	if err != nil {
 		return err
 	}
-	schema := schemaOf(sink)
-	columns, names := make([]string, 0, len(sink.Columns)+1), make([]string, 0, len(sink.Columns))
-	for _, c := range sink.Columns {
-		columns = append(columns, duck.Quote(c.Name)+" "+c.Type)
-		names = append(names, c.Name)
+	names, key := make([]string, len(sink.Columns)), sink.Key
+	for i, c := range sink.Columns {
+		names[i] = c.Name
 	}
-	columns = append(columns, duck.Quote(seqColumn)+" BIGINT NOT NULL")
-	identity, table := uuid.NewString(), d.table(schema, sink.Table)
-	key := sink.Key
 	if key == nil {
 		key = []string{}
 	}
-	err := d.eng.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+duck.Quote(d.alias)+"."+duck.Quote(schema))
-	if err == nil {
-		err = d.eng.Exec(ctx, "CREATE TABLE "+table+" ("+strings.Join(columns, ", ")+")")
+	identity := uuid.NewString()
+	comment := mark(pipeline, identity)
+	if exists {
+		comment, err = d.adoptTx(ctx, sink, comment)
+	} else {
+		err = d.makeTableTx(ctx, sink)
 	}
 	if err == nil {
-		err = d.eng.Exec(ctx, "COMMENT ON TABLE "+table+" IS "+duck.Literal(mark(pipeline, identity)))
+		err = d.eng.Exec(ctx, "COMMENT ON TABLE "+d.table(schemaOf(sink), sink.Table)+" IS "+duck.Literal(comment))
 	}
 	if err == nil {
-		err = d.eng.Exec(ctx, d.sql("insert-target"), schema, sink.Table, pipeline, sink.Name, key, names, identity)
+		err = d.eng.Exec(ctx, d.sql("insert-target"), schemaOf(sink), sink.Table, pipeline, sink.Name, key, names, identity)
 	}
 	return d.failed("create table "+sink.Name, err)
+}
+
+func (d *Destination) makeTableTx(ctx context.Context, sink connectors.SinkSpec) error {
+	columns := make([]string, 0, len(sink.Columns)+1)
+	for _, c := range sink.Columns {
+		columns = append(columns, duck.Quote(c.Name)+" "+c.Type)
+	}
+	columns = append(columns, duck.Quote(seqColumn)+" BIGINT NOT NULL")
+	if err := d.eng.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+duck.Quote(d.alias)+"."+duck.Quote(schemaOf(sink))); err != nil {
+		return err
+	}
+	return d.eng.Exec(ctx, "CREATE TABLE "+d.table(schemaOf(sink), sink.Table)+" ("+strings.Join(columns, ", ")+")")
 }
 
 // mark is the comment by which a table is known again. DuckDB keeps it through ALTER and RENAME, and
@@ -257,16 +290,30 @@ func (d *Destination) specColumns(ctx context.Context, sink connectors.SinkSpec)
 	for i, c := range sink.Columns {
 		values[i] = "CAST(NULL AS " + c.Type + ") AS " + duck.Quote(c.Name)
 	}
-	return d.describe(ctx, "(SELECT "+strings.Join(values, ", ")+")")
+	columns, err := d.describe(ctx, "(SELECT "+strings.Join(values, ", ")+")")
+	types := make(map[string]string, len(columns))
+	for name, c := range columns {
+		types[name] = c.typ
+	}
+	return types, err
 }
 
-// describe is the same for a relation. DESCRIBE takes 1 ms where duckdb_columns() takes 12.
-func (d *Destination) describe(ctx context.Context, relation string) (map[string]string, error) {
-	columns := map[string]string{}
-	err := d.eng.Each(ctx, "SELECT column_name, column_type FROM (DESCRIBE FROM "+relation+")", nil, func(rows *sql.Rows) error {
-		var name, typ string
-		err := rows.Scan(&name, &typ)
-		columns[strings.ToLower(name)] = typ
+// column is a column of a relation as DuckDB describes it.
+type column struct {
+	name, typ string
+	notNull   bool
+	unique    bool // it is in a PRIMARY KEY or UNIQUE constraint
+	filled    bool // it has a default
+}
+
+// describe maps the lower-case names of a relation's columns to what they are. DESCRIBE takes 1 ms where
+// duckdb_columns() takes 12.
+func (d *Destination) describe(ctx context.Context, relation string) (map[string]column, error) {
+	columns := map[string]column{}
+	err := d.eng.Each(ctx, `SELECT column_name, column_type, "null" = 'NO', "key" IS NOT NULL, "default" IS NOT NULL FROM (DESCRIBE FROM `+relation+")", nil, func(rows *sql.Rows) error {
+		var c column
+		err := rows.Scan(&c.name, &c.typ, &c.notNull, &c.unique, &c.filled)
+		columns[strings.ToLower(c.name)] = c
 		return err
 	})
 	return columns, d.failed("read the columns of a table", err)
