@@ -5,8 +5,9 @@ export CGO_ENABLED := 1
 
 RELEASE := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 30s
+SOAK ?= 10m
 
-.PHONY: help build demo test bench lint fuzz clean
+.PHONY: help build demo test soak bench lint fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,8 +19,12 @@ demo: build ## run an example on its files, add a day, run again, show and check
 	@sh examples/demo.sh
 
 test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
-	go test -race -timeout 20m ./...
+	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=20 go test -race -timeout 40m ./...
 	$(MAKE) fuzz
+
+soak: ## kills of the real binary, then random queries, each for $(SOAK)
+	LOCKSTEP_SOAK=$(SOAK) LOCKSTEP_KILLS=5 go test -timeout 0 -count 1 -v -run '^TestKill' . | grep -v '^ *=== '
+	go test -timeout 0 -count 1 -run '^TestRandomQueries$$' ./planner -planner.cases 2000000 -planner.time $(SOAK)
 
 lint: ## formatting and vet
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi

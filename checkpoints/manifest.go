@@ -7,6 +7,10 @@ import "time"
 const (
 	KindBatch      = "batch"
 	KindCompaction = "compaction" // merges segments and drops those that no kept checkpoint needs
+	// A recovery replaces a damaged state by the same one, built again from recorded ranges.
+	KindRecovery = "recovery"
+	// An environment is the first change under another DuckDB, which was shown to do the same.
+	KindEnvironment = "environment"
 )
 
 // Manifest is the durable record of one change.

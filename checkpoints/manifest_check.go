@@ -23,7 +23,7 @@ func (m Manifest) Check() error {
 		{m.Incarnation >= 1, fmt.Sprintf("incarnation is %d; the first is 1", m.Incarnation)},
 		{m.Batch >= 0 && m.Batch < m.Seq, fmt.Sprintf("batch %d cannot be at seq %d", m.Batch, m.Seq)},
 		{isUUID(m.Attempt), fmt.Sprintf("its attempt %q is not a uuid", m.Attempt)},
-		{m.Kind == KindBatch || m.Kind == KindCompaction, fmt.Sprintf("%q is not a kind of change this version knows", m.Kind)},
+		{slices.Contains([]string{KindBatch, KindCompaction, KindRecovery, KindEnvironment}, m.Kind), fmt.Sprintf("%q is not a kind of change this version knows", m.Kind)},
 		{m.PlanID != "", "it names no plan"},
 		{!m.BatchTime.IsZero(), "it has no time"},
 		{m.BatchTime.Equal(Time(m.BatchTime)), "its time is finer than a microsecond"},

@@ -77,6 +77,9 @@ type Source interface {
 	// order, none when caught up. It returns an InputError when input that seen still needs is
 	// gone or was changed. waiting counts the splits with unread input, the planned ones included.
 	Plan(ctx context.Context, seen checkpoints.Splits, limit Limit) (Batch, error)
+	// Recorded makes ranges that were committed before ready to be read again, in their order. Those of
+	// splits that are gone are an InputError; so is, by Finish at the latest, what was changed since.
+	Recorded(ctx context.Context, ranges []checkpoints.Range) ([]Range, error)
 	// Read opens the ranges for reading. The same ranges give the same rows in the same order.
 	// The caller closes the Scan, also after an error of reading it.
 	Read(ctx context.Context, ranges []Range) (Scan, error)

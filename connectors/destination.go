@@ -15,16 +15,24 @@ import (
 // again: progress is read from the destination, never remembered.
 type Destination interface {
 	// Head reads the newest committed state of the pipeline without taking anything. A pipeline that
-	// never ran has Head.Fresh. A damaged head is a DamagedError.
+	// never ran has Head.Fresh. A damaged head is a DamagedError; when only its manifest is, the Head
+	// beside the error has what is recorded elsewhere, and of the manifest the names, numbers and position.
 	Head(ctx context.Context, pipeline string) (Head, error)
 	// Take makes the caller the pipeline's only writer: it takes the lease and bumps the fence in one
 	// transaction, then reads the head in a later statement. A lease held by another run is a HeldError.
+	// When only the manifest of the head is damaged the lease is taken, and the error says so.
 	Take(ctx context.Context, pipeline string) (Lease, Head, error)
 	// CheckTargets compares the sinks with the tables that exist: owner, columns, key, identity and
 	// row count. A difference is a TargetError.
 	CheckTargets(ctx context.Context, head Head, sinks []SinkSpec) error
 	// Segments lists the segments live at seq, oldest first, and checks the list against the manifest.
 	Segments(ctx context.Context, pipeline string, incarnation, seq int64) ([]checkpoints.Segment, error)
+	// Listed is Segments without the check.
+	Listed(ctx context.Context, pipeline string, incarnation, seq int64) ([]checkpoints.Segment, error)
+	// Manifest reads one manifest and verifies it. Beside a DamagedError it is what could be read of it.
+	Manifest(ctx context.Context, pipeline string, seq int64) (checkpoints.Manifest, error)
+	// Consumed lists the ranges that a change read, in its order.
+	Consumed(ctx context.Context, pipeline string, seq int64) ([]checkpoints.Range, error)
 	// Load fills the Parts of a listed segment. The caller verifies them.
 	Load(ctx context.Context, seg *checkpoints.Segment) error
 	// Points lists the changes that a checkpoint could be kept of: those that still have all segments.
@@ -36,6 +44,11 @@ type Destination interface {
 	Commit(ctx context.Context, lease Lease, change *Change) error
 	// Release gives the lease back.
 	Release(ctx context.Context, lease Lease) error
+	// Rest lets other programs use the database while nothing waits; until Wake no other method but Close
+	// may be called. Wake is a HeldError while another program has the database, and an UnavailableError
+	// when it is gone. Whoever woke up knows nothing: others may have changed everything.
+	Rest(ctx context.Context) error
+	Wake(ctx context.Context) error
 	Close() error
 }
 
@@ -47,6 +60,7 @@ type Head struct {
 	Fence     int64
 	LastBatch int64 // -1 before batch 0
 	Manifest  checkpoints.Manifest
+	SHA       string // the manifest's checksum as the head records it
 	Plan      PlanRecord
 }
 
@@ -92,6 +106,8 @@ type Change struct {
 	Segments []*checkpoints.Segment // that enter
 	Removed  []checkpoints.Segment  // that are not live any more; their data stays while a kept checkpoint needs it
 	Before   checkpoints.LiveSum    // of the parent
+	Whole    bool                   // Segments are all there is: whatever was live is not any more
+	Mended   *checkpoints.Manifest  // the parent, to be stored again, when it was damaged
 	Kept     []checkpoints.Kept     // compactions: the checkpoints to keep besides this change; others are dropped
 	Sinks    []SinkChange
 	Rejects  []Rejects

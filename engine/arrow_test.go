@@ -59,6 +59,14 @@ func (s *arrowSource) Plan(_ context.Context, seen checkpoints.Splits, limit con
 	return b, nil
 }
 
+func (s *arrowSource) Recorded(_ context.Context, ranges []checkpoints.Range) ([]connectors.Range, error) {
+	var out []connectors.Range
+	for _, r := range ranges {
+		out = append(out, connectors.Range{Split: r.Split, From: r.From, To: r.To, Rows: r.Rows, Next: checkpoints.Split{Next: r.To, Rows: r.To}})
+	}
+	return out, nil
+}
+
 func (s *arrowSource) Read(ctx context.Context, ranges []connectors.Range) (connectors.Scan, error) {
 	where := "false"
 	for _, r := range ranges {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -28,6 +29,8 @@ type Pipeline struct {
 	Still func(file string) bool
 	// Recompile plans the stored text of an earlier version, to explain what changed.
 	Recompile func(ctx context.Context, text string) (*planner.Plan, error)
+
+	warn func(string) // of the run at work
 }
 
 // BlockedError: the pipeline means something else than what its table was built with. Nothing was
@@ -51,6 +54,11 @@ func (e *BlockedError) Error() string {
 		}
 	}
 	fmt.Fprintf(&b, "\nclass %s: %s.", e.Comparison.Class, e.Comparison.Why)
+	if e.Comparison.Class == planner.Environment {
+		b.WriteString("\nGo on with the etl that wrote it. To build a table with this one from all input," +
+			"\ngive the pipeline another name (CREATE PIPELINE name;) and its sink another table.")
+		return b.String()
+	}
 	b.WriteString("\nUndo the change to go on with this table. To build a table of the new meaning from all input," +
 		"\ngive the pipeline another name (CREATE PIPELINE name;) and its sink another table.")
 	return b.String()
@@ -81,7 +89,20 @@ func (p *Pipeline) compatible(ctx context.Context, head connectors.Head) error {
 		return blocked
 	}
 	blocked.Comparison = planner.Compare(old, p.Plan)
+	if blocked.Comparison.Class == planner.None { // another version of etl writes the same meaning in another form
+		blocked.Comparison = planner.Comparison{Class: planner.Environment, Why: fmt.Sprintf("the same pipeline, but its state was written by etl %s", head.Manifest.Env.Engine)}
+	}
 	return blocked
+}
+
+// fits is compatible, where another DuckDB than the one that wrote the state does not matter.
+func (p *Pipeline) fits(ctx context.Context, head connectors.Head) error {
+	err := p.compatible(ctx, head)
+	var blocked *BlockedError
+	if errors.As(err, &blocked) && blocked.Comparison.Class == planner.Environment {
+		return nil
+	}
+	return err
 }
 
 // sameFile notices two files of one name: their pipelines would be one by accident. A file that says

@@ -49,7 +49,7 @@ func (p *Pipeline) Reconcile(ctx context.Context, tables Tables) ([]Difference, 
 	if head.Fresh || head.Manifest.Seq == 0 {
 		return nil, ErrNeverRan
 	}
-	if err := p.compatible(ctx, head); err != nil {
+	if err := p.fits(ctx, head); err != nil {
 		return nil, err
 	}
 	segments, err := p.Destination.Segments(ctx, p.Plan.Name, head.Manifest.Incarnation, head.Manifest.Seq)

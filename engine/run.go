@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
@@ -14,11 +15,12 @@ import (
 // dropped after any error.
 type life struct {
 	*Pipeline
-	lease    connectors.Lease
+	lease    connectors.Lease     // none before there is something to do
 	manifest checkpoints.Manifest // of the last commit; Seq 0 before the first
 	position checkpoints.Position
 	live     []checkpoints.Segment  // without their data
 	tables   map[string]*stateTable // by name
+	restored bool                   // the state tables hold the state
 	// unsettled: the state tables do not have the last batch yet.
 	unsettled bool
 }
@@ -28,58 +30,68 @@ type Summary struct {
 	Reports  []Report
 	Batch    int64    // the last one committed, by this run or before; -1 for none
 	UpToDate bool     // nothing was new
-	Warnings []string // what went wrong after a commit, and needs nobody now
+	Warnings []string // what went wrong, or was mended, and needs nobody now
 }
 
 // Run folds everything that waits into the tables and stops. report, which may be nil, is called
 // after every committed batch. An error leaves all committed batches in place.
 func (p *Pipeline) Run(ctx context.Context, report func(Report)) (Summary, error) {
 	s := Summary{Batch: -1}
+	p.warn = func(text string) { s.Warnings = append(s.Warnings, text) }
 	l, work, err := p.open(ctx)
 	if err != nil {
 		return s, err
 	}
-	if work == nil {
-		s.Batch, s.UpToDate = l.manifest.Batch, true
-		return s, nil
-	}
-	release := func() {
-		if l != nil {
-			// The lease of a dead run is taken over anyway; giving it back only spares that.
-			_ = p.Destination.Release(context.WithoutCancel(ctx), l.lease)
+	s.Batch, s.UpToDate = l.manifest.Batch, work == nil
+	_, err = p.drain(ctx, l, work, func(r Report) {
+		s.Reports, s.Batch = append(s.Reports, r), r.Batch
+		if report != nil {
+			report(r)
 		}
-	}
-	defer func() { release() }()
+	})
+	return s, err
+}
+
+// drain folds batch after batch until nothing is new, and gives the lease back. It returns the life to
+// go on with.
+func (p *Pipeline) drain(ctx context.Context, l *life, work *work, report func(Report)) (*life, error) {
+	defer func() { l.release(ctx) }()
 	for work != nil {
 		r, err := l.batch(ctx, work)
 		if err != nil {
-			return s, err
+			return nil, err
 		}
-		s.Reports, s.Batch = append(s.Reports, *r), r.Batch
-		if report != nil {
-			report(*r)
-		}
+		report(*r)
 		upkeep := l.maintain(ctx)
 		if err := ctx.Err(); err != nil {
-			return s, err
+			return nil, err
 		}
 		if upkeep == nil {
 			if work, err = l.plan(ctx); err != nil {
-				return s, err
+				return nil, err
 			}
 			continue
 		}
 		if needsSomebody(upkeep) {
-			return s, fmt.Errorf("batch %d is committed; the compaction after it failed: %w", s.Batch, upkeep)
+			return nil, fmt.Errorf("batch %d is committed; the compaction after it failed: %w", r.Batch, upkeep)
 		}
 		// The batch stands, but what this life knows may not be true any more: a new one reads it all again.
-		s.Warnings = append(s.Warnings, fmt.Sprintf("batch %d is committed; the compaction after it failed and is left to a later run: %v", s.Batch, upkeep))
-		release()
+		p.warn(fmt.Sprintf("batch %d is committed; the compaction after it failed and is left to a later run: %v", r.Batch, upkeep))
+		l.release(ctx)
 		if l, work, err = p.open(ctx); err != nil {
-			return s, err
+			return nil, err
 		}
 	}
-	return s, nil
+	return l, nil
+}
+
+// release gives the lease back. That of a dead run is taken over anyway; this only spares it.
+func (l *life) release(ctx context.Context) {
+	if l == nil || l.lease.Holder == "" {
+		return
+	}
+	_ = l.Destination.Release(context.WithoutCancel(ctx), l.lease)
+	l.lease = connectors.Lease{}
 }
 
 // needsSomebody tells failures that the next look would meet again from those that may pass.
@@ -97,10 +109,20 @@ func needsSomebody(err error) bool {
 // restore the state: a run with nothing to do costs a look at the positions.
 func (p *Pipeline) open(ctx context.Context) (*life, *work, error) {
 	head, err := p.Destination.Head(ctx, p.Plan.Name)
+	if recoverable(err) {
+		return p.again(ctx, func() (*life, error) { return p.recover(ctx, err) })
+	}
 	if err != nil {
 		return nil, nil, err
 	}
+	var blocked *BlockedError
+	if err := p.compatible(ctx, head); errors.As(err, &blocked) && blocked.Comparison.Class == planner.Environment {
+		return p.again(ctx, func() (*life, error) { return p.upgrade(ctx, blocked) })
+	}
 	l, segments, err := p.from(ctx, head)
+	if recoverable(err) {
+		return p.again(ctx, func() (*life, error) { return p.recover(ctx, err) })
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,15 +144,30 @@ func (p *Pipeline) open(ctx context.Context) (*life, *work, error) {
 		}
 	}
 	l.lease = lease
-	if work != nil {
-		err = l.restore(ctx, segments)
+	if work == nil {
+		return l, nil, nil
 	}
+	err = l.restore(ctx, segments)
+	if recoverable(err) {
+		return p.again(ctx, func() (*life, error) { return p.recover(ctx, err) })
+	}
+	l.restored = err == nil
+	return l, work, err
+}
+
+// again goes on with a life whose state was made in another way than from the head alone.
+func (p *Pipeline) again(ctx context.Context, fn func() (*life, error)) (*life, *work, error) {
+	l, err := fn()
+	if err != nil {
+		return nil, nil, err
+	}
+	work, err := l.plan(ctx)
 	return l, work, err
 }
 
 // from checks that the pipeline can go on from a head, and loads the position.
 func (p *Pipeline) from(ctx context.Context, head connectors.Head) (*life, []checkpoints.Segment, error) {
-	if err := p.compatible(ctx, head); err != nil {
+	if err := p.fits(ctx, head); err != nil {
 		return nil, nil, err
 	}
 	if err := p.Destination.CheckTargets(ctx, head, p.sinkSpecs()); err != nil {
@@ -166,8 +203,19 @@ type sourceWork struct {
 // plan asks every source what is new; nil when nothing is and batch 0 is done. Batch 0 happens also
 // without input: it makes the tables, and a SELECT without groups has a row before any input.
 func (l *life) plan(ctx context.Context) (*work, error) {
+	w, err := l.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if l.manifest.Seq == 0 || slices.ContainsFunc(w.sources, func(s sourceWork) bool { return len(s.found.Ranges) > 0 }) {
+		return w, nil
+	}
+	return nil, nil
+}
+
+// look asks every source what is new.
+func (l *life) look(ctx context.Context) (*work, error) {
 	w := &work{}
-	news := l.manifest.Seq == 0
 	for _, s := range l.readSources() {
 		source, ok := l.Sources[s.Name]
 		if !ok {
@@ -177,11 +225,7 @@ func (l *life) plan(ctx context.Context) (*work, error) {
 		if err != nil {
 			return nil, err
 		}
-		news = news || len(found.Ranges) > 0
 		w.sources = append(w.sources, sourceWork{plan: s, found: found})
-	}
-	if !news {
-		return nil, nil
 	}
 	return w, nil
 }

@@ -26,7 +26,7 @@ func (s Status) NeverRan() bool { return s.Head.Fresh || s.Head.Manifest.Seq == 
 // blocked is a BlockedError, TargetError or DamagedError. It writes nothing.
 func (p *Pipeline) Check(ctx context.Context) (head connectors.Head, blocked, err error) {
 	if head, err = p.Destination.Head(ctx, p.Plan.Name); err == nil {
-		err = p.compatible(ctx, head)
+		err = p.fits(ctx, head)
 	}
 	if err == nil {
 		err = p.Destination.CheckTargets(ctx, head, p.sinkSpecs())

@@ -94,7 +94,11 @@ func finish(ctx context.Context, cmd *cobra.Command, err error, wantsJSON bool) 
 	if wantsJSON {
 		f := failureOf(err)
 		f.Exit = code
-		printJSON(cmd.OutOrStdout(), f)
+		if following(cmd) {
+			printJSONLine(cmd.OutOrStdout(), f)
+		} else {
+			printJSON(cmd.OutOrStdout(), f)
+		}
 		return code
 	}
 	printError(cmd, err)
@@ -205,6 +209,13 @@ func logError(w io.Writer, file string, err error) {
 		attrs = append(attrs, "faults", f.Faults)
 	}
 	jsonLog(w).Error(f.Error, attrs...)
+}
+
+// printJSONLine is for commands that print one object per line.
+func printJSONLine(w io.Writer, v any) {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v)
 }
 
 func printJSON(w io.Writer, v any) {

@@ -16,6 +16,8 @@ type runOptions struct {
 	wait     time.Duration
 	maxRows  int64
 	maxBytes int64
+	follow   bool
+	every    time.Duration
 }
 
 func runCommand() *cobra.Command {
@@ -23,17 +25,21 @@ func runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run PATH…",
 		Short: "Fold all new input into the tables and stop",
-		Long: `Fold all new input into the tables and stop.
+		Long: `Fold all new input into the tables and stop, or go on with --follow.
 
 Input is read in batches; each is committed by itself, in one transaction with the
 position it was read to. Nothing new is not an error. Run it from cron as often as
 you like: a second run at the same time exits with 75, or waits when told to.
+
+With --follow the input is looked at again and again until a signal comes. Between
+batches the database is free for other programs.
 
 PATH is a pipeline file, or a folder for the .sql files in it; names that begin with . or
 _ are left out. Several run one after the other; what goes wrong with one does not stop
 the others, and the exit code is the first of 3, 4, 1, 2, 5, 75 that any of them had.`,
 		Example: `  etl run daily_sales.sql
   etl run daily_sales.sql --wait 5m
+  etl run daily_sales.sql --follow --every 10s
   etl run pipelines/ --quiet
   etl run daily_sales.sql --attach mart=dev.duckdb
   etl run daily_sales.sql --max-batch-rows 1000000`,
@@ -42,10 +48,17 @@ the others, and the exit code is the first of 3, 4, 1, 2, 5, 75 that any of them
 			if o.maxRows < 0 || o.maxBytes < 0 {
 				return &usageError{"a batch limit cannot be negative", "0 is no limit"}
 			}
+			if cmd.Flags().Changed("every") && !o.follow {
+				return &usageError{"--every is how often --follow looks", "add --follow"}
+			}
 			paths, several, err := pipelineFiles(args)
 			switch {
 			case err != nil:
 				return err
+			case several && o.follow:
+				return &usageError{"--follow takes one pipeline file", "start one etl for each"}
+			case o.follow:
+				return follow(cmd, paths[0], o)
 			case several:
 				return runSeveral(cmd, paths, o)
 			}
@@ -60,6 +73,8 @@ the others, and the exit code is the first of 3, 4, 1, 2, 5, 75 that any of them
 		},
 	}
 	cmd.Flags().DurationVar(&o.wait, "wait", 0, "wait this long for another run or program that holds the destination, as in 90s or 5m")
+	cmd.Flags().BoolVar(&o.follow, "follow", false, "go on with new input as it comes, until SIGINT or SIGTERM")
+	cmd.Flags().DurationVar(&o.every, "every", 10*time.Second, "with --follow, how often to look for new input")
 	cmd.Flags().Int64Var(&o.maxRows, "max-batch-rows", 0, "rows of one batch at most; 0 is no bound")
 	cmd.Flags().Int64Var(&o.maxBytes, "max-batch-bytes", 4<<30, "bytes of input files of one batch at most; 0 is no bound")
 	return takesFiles(quiet(cmd))

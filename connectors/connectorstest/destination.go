@@ -11,7 +11,7 @@ import (
 
 // Database is one empty database of the kind under test.
 type Database interface {
-	// Open opens it as a new run does, with an engine of its own. A session opened before has been closed.
+	// Open opens it as a new run does, with an engine of its own. A session opened before has been closed, or rests.
 	Open(t *testing.T) *Session
 }
 
@@ -51,6 +51,8 @@ func TestDestination(t *testing.T, empty func(t *testing.T) Database) {
 		{"damage", testDamage},
 		{"damaged segments", testDamagedSegments},
 		{"compaction", testCompaction},
+		{"recovery", testRecovery},
+		{"rest", testRest},
 		{"cancel anywhere", testCancelAnywhere},
 		{"random changes", testRandomChanges},
 	} {

@@ -134,6 +134,40 @@ func testFence(t *testing.T, db Database) {
 	r.again(db)
 }
 
+// testRest: while a destination rests another run can use the database. Awake again it sees what that
+// one did, and cannot write under its old lease.
+func testRest(t *testing.T, db Database) {
+	r := start(t, db, salesSink)
+	r.commit(rowA)
+	older := r.lease
+	must(t, r.Destination.Release(background, older))
+	must(t, r.Destination.Rest(background))
+
+	other := &run{Session: db.Open(t), t: t, sink: salesSink, table: r.table}
+	var err error
+	other.lease, other.head, err = other.Destination.Take(background, pipeline)
+	must(t, err)
+	other.commit(rowB)
+	other.Close(t)
+
+	must(t, r.Destination.Wake(background))
+	head, err := r.Destination.Head(background, pipeline)
+	must(t, err)
+	if head.Manifest.Seq != 2 || head.Manifest.Checksum() != other.head.Manifest.Checksum() {
+		t.Fatalf("awake again the head is %+v", head)
+	}
+	r.head = head
+	var fenced *connectors.FencedError
+	if err := r.refused(rowC); !errors.As(err, &fenced) {
+		t.Fatalf("a commit under the old lease gave %v", err)
+	}
+	r.again(db)
+	r.commit(rowC)
+	must(t, r.Destination.Rest(background))
+	must(t, r.Destination.Rest(background))
+	must(t, r.Destination.Close())
+}
+
 // testLostRecord: missing is not fresh.
 func testLostRecord(t *testing.T, db Database) {
 	r := start(t, db, salesSink)

@@ -98,8 +98,15 @@ func check(lease connectors.Lease, change *connectors.Change) error {
 	if change.Plan.ID != m.PlanID {
 		return fmt.Errorf("the plan is %s, the manifest names %s", change.Plan.ID, m.PlanID)
 	}
-	if change.Before.After(change.Segments, change.Removed) != m.Live {
+	before := change.Before
+	if change.Whole {
+		before = checkpoints.LiveSum{}
+	}
+	if before.After(change.Segments, change.Removed) != m.Live {
 		return errors.New("the segments are not those of the manifest")
+	}
+	if p := change.Mended; p != nil && (p.Pipeline != m.Pipeline || p.Seq != m.ParentSeq || p.Checksum() != m.ParentSHA) {
+		return errors.New("the mended manifest is not the parent")
 	}
 	for _, s := range change.Segments {
 		// A merge of older segments enters as old as they are.

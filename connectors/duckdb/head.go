@@ -3,6 +3,7 @@ package duckdb
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -32,15 +33,38 @@ func (d *Destination) Head(ctx context.Context, pipeline string) (connectors.Hea
 		fresh.Fence, fresh.File = row.fence, row.file
 		return fresh, nil
 	}
-	head := connectors.Head{Fence: row.fence, LastBatch: row.lastBatch, File: row.file}
-	if head.Manifest, err = d.manifest(ctx, pipeline, row.seq); err != nil {
+	head := connectors.Head{Fence: row.fence, LastBatch: row.lastBatch, File: row.file, SHA: row.manifestSHA}
+	m, err := d.Manifest(ctx, pipeline, row.seq)
+	if err == nil {
+		if disagrees := row.agrees(m); disagrees != nil {
+			err = &connectors.DamagedError{What: "the record of pipeline " + pipeline, Reason: disagrees.Error()}
+		}
+	}
+	var damage *connectors.DamagedError
+	if errors.As(err, &damage) {
+		return d.withoutManifest(ctx, pipeline, head, row), err
+	}
+	if err != nil {
 		return connectors.Head{}, err
 	}
-	if err := row.agrees(head.Manifest); err != nil {
-		return connectors.Head{}, &connectors.DamagedError{What: "the record of pipeline " + pipeline, Reason: err.Error()}
-	}
-	head.Plan, err = d.plan(ctx, head.Manifest.PlanID)
+	head.Manifest = m
+	head.Plan, err = d.plan(ctx, m.PlanID)
 	return head, err
+}
+
+// withoutManifest fills a head from the row alone. Without a position that fits its checksum, or a plan,
+// nothing can be made of it.
+func (d *Destination) withoutManifest(ctx context.Context, pipeline string, head connectors.Head, row pipelineRow) connectors.Head {
+	m := checkpoints.Manifest{Pipeline: pipeline, Seq: row.seq, Incarnation: row.incarnation, Batch: row.lastBatch, PlanID: row.planID}
+	if json.Unmarshal([]byte(row.position), &m.Position) != nil || m.Texts().PositionSHA() != row.positionSHA {
+		return head
+	}
+	plan, err := d.plan(ctx, row.planID)
+	if err != nil {
+		return head
+	}
+	head.Manifest, head.Plan = m, plan
+	return head
 }
 
 // pipelineRow is a row of etl.pipelines; all zero when there is none.
@@ -92,9 +116,12 @@ func (d *Destination) checkTraces(ctx context.Context, pipeline string, row pipe
 		Hint: "put " + d.path + " back from a backup. To start over beside it, give the pipeline another name with CREATE PIPELINE and its sinks other tables"}
 }
 
-// manifest reads one manifest and verifies it.
-func (d *Destination) manifest(ctx context.Context, pipeline string, seq int64) (checkpoints.Manifest, error) {
+// Manifest reads one manifest and verifies it.
+func (d *Destination) Manifest(ctx context.Context, pipeline string, seq int64) (checkpoints.Manifest, error) {
 	found, err := d.manifests(ctx, pipeline, seq, seq, 2)
+	if err != nil && len(found) == 1 {
+		return found[0], err
+	}
 	if err != nil {
 		return checkpoints.Manifest{}, err
 	}
@@ -117,10 +144,11 @@ func (d *Destination) manifests(ctx context.Context, pipeline string, lo, hi int
 			return err
 		}
 		m.BatchTime = m.BatchTime.UTC()
-		if err := verify(&m, texts, checksum); err != nil {
+		err := verify(&m, texts, checksum)
+		found = append(found, m)
+		if err != nil {
 			return &connectors.DamagedError{What: fmt.Sprintf("manifest %d of %s", m.Seq, pipeline), Reason: err.Error()}
 		}
-		found = append(found, m)
 		return nil
 	})
 	return found, d.readError("read the manifests of "+pipeline, err)
@@ -150,8 +178,9 @@ func (d *Destination) plan(ctx context.Context, id string) (connectors.PlanRecor
 func (d *Destination) Take(ctx context.Context, pipeline string) (connectors.Lease, connectors.Head, error) {
 	lease := connectors.Lease{Pipeline: pipeline, Holder: uuid.NewString()}
 	// A record that was lost must not be replaced by a new one.
-	if _, err := d.Head(ctx, pipeline); err != nil {
-		return lease, connectors.Head{}, err
+	var damage *connectors.DamagedError
+	if head, err := d.Head(ctx, pipeline); err != nil && (!errors.As(err, &damage) || head.Manifest.Seq == 0) {
+		return lease, head, err
 	}
 	doing := "take the lease of pipeline " + pipeline
 	err := d.inTx(ctx, doing, func() error {

@@ -31,16 +31,38 @@ func Open(ctx context.Context, eng *duck.Engine, path, alias string, access Acce
 		return nil, &connectors.UnavailableError{What: path, Err: err}
 	}
 	d := &Destination{eng: eng, path: abs, alias: alias, readOnly: access.ReadOnly, hidePath: access.HidePath, file: access.File, settled: map[string]bool{}, inPlace: map[string]bool{}}
-	if err := d.findFile(); err != nil {
+	if err := d.attach(ctx); err != nil {
 		return nil, err
 	}
-	if err := eng.Attach(ctx, abs, alias, access.ReadOnly); err != nil {
-		return nil, d.openError(err)
+	return d, nil
+}
+
+func (d *Destination) attach(ctx context.Context) error {
+	if err := d.findFile(); err != nil {
+		return err
+	}
+	if err := d.eng.Attach(ctx, d.path, d.alias, d.readOnly); err != nil {
+		return d.openError(err)
 	}
 	if err := d.prepare(ctx); err != nil {
-		return nil, errors.Join(err, d.Close())
+		return errors.Join(err, d.Close())
 	}
-	return d, nil
+	return nil
+}
+
+// Rest detaches the file. Temp tables stay: they are the engine's.
+func (d *Destination) Rest(ctx context.Context) error {
+	clear(d.settled)
+	return d.failed("give it back", d.eng.Detach(context.WithoutCancel(ctx), d.alias))
+}
+
+// Wake attaches the file again. It does not make a new one.
+func (d *Destination) Wake(ctx context.Context) error {
+	if _, err := os.Stat(d.path); errors.Is(err, fs.ErrNotExist) {
+		return &connectors.UnavailableError{What: d.path, Err: errors.New("it was removed while its pipeline was followed"),
+			Hint: "put it back; to begin a new one, start the run again"}
+	}
+	return d.attach(ctx)
 }
 
 // findFile gives plain words to what DuckDB would call an IO error.

@@ -61,6 +61,9 @@ func (d *Destination) insertSegmentsTx(ctx context.Context, m checkpoints.Manife
 // needs.
 func (d *Destination) removeSegmentsTx(ctx context.Context, change *connectors.Change) error {
 	m := change.Manifest
+	if change.Whole {
+		return d.failed("replace the state", d.eng.Exec(ctx, d.sql("remove-all-segments"), m.Seq, m.Pipeline, m.Incarnation))
+	}
 	if n := len(change.Removed); n > 0 {
 		ids := make([]string, n)
 		for i, s := range change.Removed {
@@ -136,13 +139,22 @@ func (d *Destination) insertManifestTx(ctx context.Context, change *connectors.C
 	if err == nil {
 		err = d.insertRangesTx(ctx, m, change.Ranges)
 	}
+	if err == nil && change.Mended != nil {
+		if err = d.eng.Exec(ctx, d.sql("forget-manifest"), m.Pipeline, change.Mended.Seq); err == nil {
+			err = d.putManifestTx(ctx, *change.Mended)
+		}
+	}
 	if err == nil {
-		texts := m.Texts()
-		err = d.eng.Exec(ctx, d.sql("insert-manifest"),
-			m.Pipeline, m.Seq, m.Incarnation, m.Batch, m.Attempt, m.Kind, m.ParentSeq, m.ParentSHA, m.PlanID, texts.Env,
-			m.BatchTime, texts.Position, texts.Counts, m.RangesSHA, texts.Live, m.Checksum())
+		err = d.putManifestTx(ctx, m)
 	}
 	return d.failed("write the manifest", err)
+}
+
+func (d *Destination) putManifestTx(ctx context.Context, m checkpoints.Manifest) error {
+	texts := m.Texts()
+	return d.eng.Exec(ctx, d.sql("insert-manifest"),
+		m.Pipeline, m.Seq, m.Incarnation, m.Batch, m.Attempt, m.Kind, m.ParentSeq, m.ParentSHA, m.PlanID, texts.Env,
+		m.BatchTime, texts.Position, texts.Counts, m.RangesSHA, texts.Live, m.Checksum())
 }
 
 func (d *Destination) insertRangesTx(ctx context.Context, m checkpoints.Manifest, ranges []checkpoints.Range) error {

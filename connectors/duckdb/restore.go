@@ -16,25 +16,43 @@ func (d *Destination) Segments(ctx context.Context, pipeline string, incarnation
 	if d.empty {
 		return nil, nil
 	}
-	m, err := d.manifest(ctx, pipeline, seq)
+	m, err := d.Manifest(ctx, pipeline, seq)
 	if err != nil {
 		return nil, err
 	}
-	var live []checkpoints.Segment
-	err = d.eng.Each(ctx, d.sql("segments"), []any{pipeline, incarnation, seq}, func(rows *sql.Rows) error {
-		var s checkpoints.Segment
-		err := rows.Scan(&s.ID, &s.Step, &s.Level, &s.SeqLo, &s.SeqHi, &s.Rows, &s.Bytes, &s.Schema, &s.SHA256)
-		live = append(live, s)
-		return err
-	})
+	live, err := d.Listed(ctx, pipeline, incarnation, seq)
 	if err != nil {
-		return nil, d.readError("read the segments of "+pipeline, err)
+		return nil, err
 	}
 	if sum := checkpoints.SumLive(live); sum != m.Live {
 		return nil, &connectors.DamagedError{What: "the state of " + pipeline,
 			Reason: fmt.Sprintf("the %d segments that are there are not the %d that manifest %d recorded", sum.Segments, m.Live.Segments, seq)}
 	}
 	return live, nil
+}
+
+// Listed is the list as it is stored.
+func (d *Destination) Listed(ctx context.Context, pipeline string, incarnation, seq int64) ([]checkpoints.Segment, error) {
+	var live []checkpoints.Segment
+	err := d.eng.Each(ctx, d.sql("segments"), []any{pipeline, incarnation, seq}, func(rows *sql.Rows) error {
+		var s checkpoints.Segment
+		err := rows.Scan(&s.ID, &s.Step, &s.Level, &s.SeqLo, &s.SeqHi, &s.Rows, &s.Bytes, &s.Schema, &s.SHA256)
+		live = append(live, s)
+		return err
+	})
+	return live, d.readError("read the segments of "+pipeline, err)
+}
+
+// Consumed lists what a change read, in the order it was written down.
+func (d *Destination) Consumed(ctx context.Context, pipeline string, seq int64) ([]checkpoints.Range, error) {
+	var ranges []checkpoints.Range
+	err := d.eng.Each(ctx, d.sql("consumed"), []any{pipeline, seq}, func(rows *sql.Rows) error {
+		var r checkpoints.Range
+		err := rows.Scan(&r.Source, &r.Split, &r.From, &r.To, &r.Rows, &r.Content)
+		ranges = append(ranges, r)
+		return err
+	})
+	return ranges, d.failed("read the ranges of "+pipeline, err)
 }
 
 // Points lists what can be restored: the checkpoints kept by the last compaction, and all since.

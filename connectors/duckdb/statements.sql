@@ -68,6 +68,12 @@ WHERE NOT EXISTS (FROM {db}.etl.plans WHERE plan_id = $1)
 INSERT INTO {db}.etl.ranges (pipeline, seq, source, split_id, from_off, to_off, rows, content_id)
 SELECT ?, ?, unnest(?::VARCHAR[]), unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::BIGINT[]), unnest(?::BIGINT[]), unnest(?::VARCHAR[])
 
+-- name: consumed
+SELECT source, split_id, from_off, to_off, rows, content_id FROM {db}.etl.ranges WHERE pipeline = ? AND seq = ? ORDER BY rowid
+
+-- name: forget-manifest
+DELETE FROM {db}.etl.manifests WHERE pipeline = ? AND seq = ?
+
 -- name: insert-segments
 INSERT INTO {db}.etl.segments (pipeline, segment_id, step_id, level, seq_lo, seq_hi, rows, bytes, parts, schema, sha256)
 SELECT ?, unnest(?::UUID[]), unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::BIGINT[]), unnest(?::BIGINT[]), unnest(?::BIGINT[]),
@@ -79,6 +85,9 @@ INSERT INTO {db}.etl.segment_parts VALUES (?, ?, ?)
 -- name: remove-segments
 UPDATE {db}.etl.segment_use SET removed_seq = $1
 WHERE pipeline = $2 AND incarnation = $3 AND removed_seq IS NULL AND segment_id::VARCHAR IN (SELECT unnest($4::VARCHAR[]))
+
+-- name: remove-all-segments
+UPDATE {db}.etl.segment_use SET removed_seq = $1 WHERE pipeline = $2 AND incarnation = $3 AND removed_seq IS NULL AND added_seq < $1
 
 -- name: forget-uses
 DELETE FROM {db}.etl.segment_use u

@@ -1,0 +1,401 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"lockstep/checkpoints"
+	"lockstep/connectors"
+	"lockstep/engine/duck"
+	"lockstep/planner"
+)
+
+// A state that fails its checks is built again: from the newest checkpoint that passes them, by folding
+// the ranges that were recorded after it, batch by batch as they were committed. The tables are not
+// written. What every batch came to then, its counts and the digests of its tables, it must come to
+// again. The result replaces all live segments, in a change of its own.
+//
+// With another DuckDB than the one that wrote the state the last batch is replayed in the same way, to
+// show that it comes to the same.
+
+// recoverable tells damage of what can be built again.
+func recoverable(err error) bool {
+	var damaged *connectors.DamagedError
+	return errors.As(err, &damaged)
+}
+
+// recover goes on from a head whose manifest, position or state is damaged, as cause says.
+func (p *Pipeline) recover(ctx context.Context, cause error) (*life, error) {
+	lease, head, err := p.Destination.Take(ctx, p.Plan.Name)
+	if err != nil && !recoverable(err) {
+		return nil, err
+	}
+	whole := err == nil // the manifest is
+	if head.Manifest.Seq == 0 || head.Plan.ID == "" {
+		return nil, cause
+	}
+	if err := p.fits(ctx, head); err != nil {
+		return nil, err
+	}
+	if whole {
+		if err := p.Destination.CheckTargets(ctx, head, p.sinkSpecs()); err != nil {
+			return nil, err
+		}
+	}
+	l, done, err := p.rebuild(ctx, head, head.Manifest.Seq, whole)
+	if err != nil {
+		return nil, lost(cause, err)
+	}
+	mended := l.manifest
+	if !whole {
+		head.Manifest = mended
+		if err := p.Destination.CheckTargets(ctx, head, p.sinkSpecs()); err != nil {
+			return nil, err
+		}
+	}
+	l.lease = lease
+	if err := l.replace(ctx, checkpoints.KindRecovery, &mended); err != nil {
+		return nil, err
+	}
+	p.warn(fmt.Sprintf("%v; the state was built again from %s", cause, done))
+	return l, nil
+}
+
+// lost says why the damage that was found cannot be mended. What was read once and cannot be read now has
+// changed.
+func lost(cause, err error) error {
+	var input *connectors.InputError
+	var data *connectors.DataError
+	switch {
+	case errors.As(err, &input):
+	case errors.As(err, &data) && data.Source != "":
+		input = &connectors.InputError{Source: data.Source, Split: data.Where, Reason: "cannot be read as it was before: " + data.Err.Error()}
+	default:
+		return err
+	}
+	return &connectors.InputError{Source: input.Source, Split: input.Split,
+		Reason: fmt.Sprintf("%s; it is needed because %v", input.Reason, cause), Hint: "put the file back as it was, or the whole database from a backup"}
+}
+
+// upgrade shows that this DuckDB does what the one did that wrote the state, and goes on with it.
+func (p *Pipeline) upgrade(ctx context.Context, blocked *BlockedError) (*life, error) {
+	lease, head, err := p.Destination.Take(ctx, p.Plan.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Destination.CheckTargets(ctx, head, p.sinkSpecs()); err != nil {
+		return nil, err
+	}
+	// The last batch is replayed, so the checkpoint is one before it; changes after it read nothing.
+	before := head.Manifest.Seq
+	for m := head.Manifest; m.Kind != checkpoints.KindBatch && before > 1; {
+		before--
+		if m, err = p.Destination.Manifest(ctx, p.Plan.Name, before); err != nil {
+			return nil, err
+		}
+	}
+	l, _, err := p.rebuild(ctx, head, before-1, true)
+	if err != nil {
+		if ctx.Err() == nil {
+			blocked.Comparison.Why += fmt.Sprintf(". Replaying batch %d to see whether this one does the same failed: %v", head.LastBatch, err)
+			return nil, blocked
+		}
+		return nil, err
+	}
+	mended := l.manifest
+	l.lease = lease
+	if err := l.replace(ctx, checkpoints.KindEnvironment, &mended); err != nil {
+		return nil, err
+	}
+	p.warn(fmt.Sprintf("%s; batch %d was replayed by this one, %s, and came to the same", blocked.Comparison.Why, head.LastBatch, p.Plan.Hash.DuckDB))
+	return l, nil
+}
+
+// rebuild makes the state and position of the head out of the newest intact checkpoint that is not newer
+// than newest, and the ranges recorded since; done says from what. whole: the head's manifest is intact.
+// Otherwise it is made again from what it must say, and has to give the checksum that the head records.
+func (p *Pipeline) rebuild(ctx context.Context, head connectors.Head, newest int64, whole bool) (l *life, done string, err error) {
+	l, err = p.intact(ctx, head.Manifest.Incarnation, newest)
+	if err != nil {
+		return nil, "", err
+	}
+	base, batches := l.manifest.Seq, 0
+	for seq := base + 1; seq <= head.Manifest.Seq; seq++ {
+		m, err := p.Destination.Manifest(ctx, p.Plan.Name, seq)
+		known := err == nil
+		if !known && (seq < head.Manifest.Seq || whole || !recoverable(err)) {
+			return nil, "", err
+		}
+		if !known {
+			m.Kind = checkpoints.KindBatch
+			if head.LastBatch == l.manifest.Batch {
+				m.Kind = checkpoints.KindCompaction
+			}
+		}
+		if m.Kind == checkpoints.KindBatch {
+			batches++
+			made, err := l.replay(ctx, seq)
+			if err != nil {
+				return nil, "", err
+			}
+			if known {
+				err = sameOutcome(m, made)
+			} else {
+				m, err = p.remake(ctx, head, m, made)
+			}
+			if err != nil {
+				return nil, "", err
+			}
+		} else if !known {
+			made := l.next()
+			made.Kind, made.Batch, made.Sources, made.Sinks = m.Kind, l.manifest.Batch, nil, standing(l.manifest.Sinks)
+			made.RangesSHA = checkpoints.RangesSHA(nil)
+			if m, err = p.remake(ctx, head, m, made); err != nil {
+				return nil, "", err
+			}
+		}
+		l.manifest = m
+	}
+	if err := l.place(ctx); err != nil {
+		return nil, "", err
+	}
+	done = fmt.Sprintf("checkpoint %d", base)
+	if base == 0 {
+		done = "the beginning"
+	}
+	switch batches {
+	case 0:
+	case 1:
+		done += fmt.Sprintf(" and the input of batch %d, read again", l.manifest.Batch)
+	default:
+		done += fmt.Sprintf(" and the input of %d batches, read again", batches)
+	}
+	return l, done, nil
+}
+
+// intact restores the newest checkpoint, not newer than newest, that passes all checks. The last resort
+// is the empty state before batch 0.
+func (p *Pipeline) intact(ctx context.Context, incarnation, newest int64) (*life, error) {
+	points, err := p.Destination.Points(ctx, p.Plan.Name, incarnation)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(points, func(a, b checkpoints.Point) int { return int(b.Seq - a.Seq) })
+	for _, point := range points {
+		if point.Seq > newest {
+			continue
+		}
+		l, err := p.at(ctx, incarnation, point.Seq)
+		if err == nil || !recoverable(err) {
+			return l, err
+		}
+	}
+	return p.at(ctx, incarnation, 0)
+}
+
+// at restores one checkpoint.
+func (p *Pipeline) at(ctx context.Context, incarnation, seq int64) (*life, error) {
+	l := &life{Pipeline: p, tables: map[string]*stateTable{}}
+	l.manifest = checkpoints.Manifest{Pipeline: p.Plan.Name, Incarnation: incarnation, Batch: -1}
+	var segments []checkpoints.Segment
+	var err error
+	if seq > 0 {
+		if l.manifest, err = p.Destination.Manifest(ctx, p.Plan.Name, seq); err != nil {
+			return nil, err
+		}
+		if segments, err = p.Destination.Segments(ctx, p.Plan.Name, incarnation, seq); err != nil {
+			return nil, err
+		}
+	}
+	if l.position, err = p.position(ctx, l.manifest, segments); err != nil {
+		return nil, err
+	}
+	if err := l.restore(ctx, segments); err != nil {
+		return nil, err
+	}
+	l.restored = true
+	return l, nil
+}
+
+// replay folds the recorded ranges of one batch, as batch does, but commits nothing to the destination.
+func (l *life) replay(ctx context.Context, seq int64) (checkpoints.Manifest, error) {
+	none := checkpoints.Manifest{}
+	recorded, err := l.Destination.Consumed(ctx, l.Plan.Name, seq)
+	if err != nil {
+		return none, err
+	}
+	w := &work{}
+	for _, s := range l.readSources() {
+		var own []checkpoints.Range
+		for _, r := range recorded {
+			if r.Source == s.Name {
+				own = append(own, r)
+			}
+		}
+		ranges, err := l.Sources[s.Name].Recorded(ctx, own)
+		if err != nil {
+			return none, err
+		}
+		for i, r := range ranges { // the times of the rows read before these
+			ranges[i].Next.Times = l.position[s.Name][r.Split].Times
+		}
+		w.sources = append(w.sources, sourceWork{plan: s, found: connectors.Batch{Ranges: ranges}})
+	}
+	inputs, err := l.read(ctx, w)
+	defer inputs.close()
+	if err != nil {
+		return none, err
+	}
+	if err := l.settle(ctx); err != nil {
+		return none, err
+	}
+	tx, err := l.Duck.Begin(ctx)
+	if err != nil {
+		return none, err
+	}
+	change, err := l.change(ctx, inputs)
+	if err != nil {
+		if rollbackErr := tx.Rollback(); rollbackErr != nil {
+			return none, fmt.Errorf("%w (and the roll back failed: %v)", err, rollbackErr)
+		}
+		return none, inputs.explain(ctx, err)
+	}
+	if err := tx.Commit(); err != nil { // of the steps' tables
+		return none, err
+	}
+	l.unsettled = true
+	for _, in := range inputs.list {
+		l.position[in.plan.Name].Apply(in.moved, in.gone)
+	}
+	return change.Manifest, nil
+}
+
+// sameOutcome compares a replayed batch with the one that was committed.
+func sameOutcome(was, now checkpoints.Manifest) error {
+	differs := func(what string) error {
+		return &connectors.DamagedError{What: "the state of " + was.Pipeline,
+			Reason: fmt.Sprintf("batch %d, replayed from the input it read, does not come to what it came to: %s", was.Batch, what)}
+	}
+	for name, c := range was.Sources {
+		if now.Sources[name] != c {
+			return differs("the rows of source " + name)
+		}
+	}
+	for name, c := range was.Sinks {
+		if now.Sinks[name] != c {
+			return differs("table " + name)
+		}
+	}
+	if was.RangesSHA != now.RangesSHA || len(was.Sources) != len(now.Sources) || len(was.Sinks) != len(now.Sinks) {
+		return differs("what was read")
+	}
+	return nil
+}
+
+// remake writes a damaged manifest anew: what a replay and the head say, and what can only be taken from
+// the damaged one. It is right when it has the checksum that the head records.
+func (p *Pipeline) remake(ctx context.Context, head connectors.Head, stored, made checkpoints.Manifest) (checkpoints.Manifest, error) {
+	made.PlanID, made.Position = head.Plan.ID, head.Manifest.Position
+	made.Attempt, made.BatchTime, made.Env = stored.Attempt, stored.BatchTime, stored.Env
+	live, err := p.Destination.Listed(ctx, p.Plan.Name, made.Incarnation, made.Seq)
+	if err != nil {
+		return made, err
+	}
+	made.Live = checkpoints.SumLive(live)
+	if made.Checksum() != head.SHA {
+		return made, &connectors.DamagedError{What: fmt.Sprintf("manifest %d of %s", made.Seq, p.Plan.Name),
+			Reason: "it cannot be made again from what it must say"}
+	}
+	return made, nil
+}
+
+// standing is what a change that touches no table says of the sinks.
+func standing(sinks map[string]checkpoints.SinkCount) map[string]checkpoints.SinkCount {
+	out := map[string]checkpoints.SinkCount{}
+	for name, c := range sinks {
+		out[name] = checkpoints.SinkCount{Rows: c.Rows, Digest: c.Digest}
+	}
+	return out
+}
+
+// place takes the position that the head recorded where it is intact, and otherwise the replayed one,
+// with files that were renamed since, if it is the one that was recorded.
+func (l *life) place(ctx context.Context) error {
+	m := l.manifest
+	if segments, err := l.Destination.Segments(ctx, l.Plan.Name, m.Incarnation, m.Seq); err == nil {
+		if position, err := l.Pipeline.position(ctx, m, segments); err == nil {
+			l.position = position
+			return nil
+		}
+	}
+	err := l.position.Verify(m.Position)
+	if err != nil {
+		l.followRenames(ctx, l.position)
+		err = l.position.Verify(m.Position)
+	}
+	if err != nil {
+		return &connectors.DamagedError{What: "the position after batch " + fmt.Sprint(m.Batch), Reason: err.Error()}
+	}
+	return nil
+}
+
+// replace commits the state at hand as the whole state, after the manifest it belongs to.
+func (l *life) replace(ctx context.Context, kind string, mended *checkpoints.Manifest) error {
+	m := l.next()
+	m.Kind, m.Batch, m.Sources, m.Sinks, m.Attempt = kind, l.manifest.Batch, nil, standing(l.manifest.Sinks), uuid.NewString()
+	change := &connectors.Change{Plan: l.record(), Whole: true, Mended: mended}
+	if err := l.settle(ctx); err != nil {
+		return err
+	}
+	for _, step := range l.Plan.Steps {
+		seg, err := l.wholeState(ctx, step, m.Seq)
+		if err != nil {
+			return err
+		}
+		if seg != nil {
+			change.Segments = append(change.Segments, seg)
+		}
+	}
+	for _, s := range l.readSources() {
+		seg, err := checkpoints.EncodePosition(s.Name, m.Seq, l.position[s.Name], nil)
+		if err != nil {
+			return err
+		}
+		if seg != nil {
+			change.Segments = append(change.Segments, seg)
+		}
+		m.Position[s.Name] = l.position[s.Name].Sum()
+	}
+	m.RangesSHA, m.Live = checkpoints.RangesSHA(nil), checkpoints.LiveSum{}.After(change.Segments, nil)
+	change.Manifest = m
+	connectors.Failpoint("before-recovery")
+	tx, err := l.Duck.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	change.Local = tx
+	if err := l.Destination.Commit(ctx, l.lease, change); err != nil {
+		return err
+	}
+	connectors.Failpoint("after-recovery")
+	l.manifest, l.live = m, nil
+	l.relive(change)
+	return nil
+}
+
+func (l *life) wholeState(ctx context.Context, step planner.Step, seq int64) (*checkpoints.Segment, error) {
+	rows, err := l.Duck.Arrow(ctx, "SELECT "+stateColumns(step.State)+", 1::TINYINT AS _op FROM "+duck.Quote(step.State.Name))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Release()
+	seg, err := checkpoints.EncodeSegment(step.ID, seq, rows)
+	if seg != nil {
+		seg.Level = 1 // as large as what was merged before
+	}
+	return seg, err
+}
