@@ -224,6 +224,15 @@ func TestFollow(t *testing.T) {
 				j.check(os.Remove(database(j)))
 				newDatabase(j)
 			}, 3, "was replaced by one in which the pipeline never ran"},
+			"another one, with nothing read yet": {func(j *job, _ string) {
+				j.check(os.Remove(database(j)))
+				newDatabase(j)
+			}, 3, "was replaced by one in which the pipeline never ran"},
+			"damaged": {func(j *job, _ string) {
+				j.open(database(j), func(db *duck.Engine) {
+					j.check(db.Exec(j.t.Context(), "UPDATE m.etl.manifests SET counts = 'x' WHERE seq = (SELECT max(seq) FROM m.etl.manifests)"))
+				})
+			}, 0, ""},
 			"a row deleted": {func(j *job, _ string) {
 				db, err := duck.Open(j.t.Context(), duck.Options{Dirs: []string{j.dir}, Threads: 1})
 				j.check(err)
@@ -245,9 +254,13 @@ func TestFollow(t *testing.T) {
 				data, err := os.ReadFile(database(j))
 				j.check(err)
 				j.check(os.WriteFile(database(j)+".bak", data, 0o644))
-				j.land(1)
 				f := j.follow("50ms")
-				f.batches(1)
+				if name != "another one, with nothing read yet" {
+					j.land(1)
+					f.batches(1)
+				} else {
+					time.Sleep(time.Second) // it has looked
+				}
 				f.pause()
 				c.do(j, database(j)+".bak")
 				f.signal(syscall.SIGCONT)
@@ -259,7 +272,7 @@ func TestFollow(t *testing.T) {
 					}
 					return
 				}
-				f.batches(2) // the file of the batch that is gone, and the new one
+				f.batches(map[string]int{"a backup put back": 2, "damaged": 1}[name]) // with the file of the batch that is gone
 				f.signal(syscall.SIGTERM)
 				f.exit(0)
 				j.expectRight()

@@ -75,10 +75,13 @@ func (p *Pipeline) turn(ctx context.Context, l *life, awake bool, report func(Re
 
 // resume takes the lease for a life that rested; nil when it has to be forgotten.
 func (p *Pipeline) resume(ctx context.Context, l *life) (*life, error) {
-	if l == nil || !l.restored {
+	if l == nil {
 		return nil, nil
 	}
-	lease, head, err := p.Destination.Take(ctx, p.Plan.Name)
+	head, err := p.Destination.Head(ctx, p.Plan.Name)
+	if recoverable(err) {
+		return nil, nil // to be built again, as when it is opened
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -86,14 +89,21 @@ func (p *Pipeline) resume(ctx context.Context, l *life) (*life, error) {
 		return nil, &connectors.TargetError{Table: p.Plan.Sinks[0].Name, Reason: "the database was replaced by one in which the pipeline never ran, while it was followed",
 			Hint: "put the database back; to begin anew in this one, start the run again"}
 	}
-	if head.Manifest.Checksum() != l.manifest.Checksum() {
+	if !l.restored || head.Manifest.Checksum() != l.manifest.Checksum() {
 		return nil, nil
 	}
 	if err := p.compatible(ctx, head); err != nil {
 		return nil, err
 	}
+	if err := p.Destination.CheckTargets(ctx, head, p.sinkSpecs()); err != nil {
+		return nil, err
+	}
+	lease, taken, err := p.Destination.Take(ctx, p.Plan.Name)
+	if err != nil || taken.Manifest.Checksum() != l.manifest.Checksum() { // another run came between
+		return nil, err
+	}
 	l.lease = lease
-	return l, p.Destination.CheckTargets(ctx, head, p.sinkSpecs())
+	return l, nil
 }
 
 // news is plan, but remembers what only looked new, so that it is not read again at every tick: a

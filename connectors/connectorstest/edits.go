@@ -154,6 +154,13 @@ func testEditedTables(t *testing.T, db Database) {
 	rekeyed.Key = []string{"store"}
 	differs(t, rekeyed, "its key is (day, store), the pipeline now says (store)")
 
+	r.Exec(t, "ALTER TABLE "+table+` RENAME TO "moved away"`)
+	differs(t, salesSink, "it was renamed to")
+	err := r.Destination.CheckTargets(background, r.head, sinks)
+	_, statement, _ := strings.Cut(err.Error(), ":\n")
+	r.Mend(t, statement)
+	must(t, r.Destination.CheckTargets(background, r.head, sinks))
+
 	r.Exec(t, "CREATE TABLE "+r.Table("", "copy")+" AS SELECT * FROM "+table)
 	r.Exec(t, "DELETE FROM "+table)
 	differs(t, salesSink, "it should have 2 rows, but has 0")

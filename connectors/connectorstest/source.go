@@ -36,6 +36,7 @@ func TestSource(t *testing.T, start func(t *testing.T) SourceUnderTest) {
 		"reading is repeatable":             repeatable,
 		"planning is repeatable":            planTwice,
 		"a restart goes on":                 restart,
+		"recorded ranges are read again":    recorded,
 		"nothing is planned when caught up": caughtUp,
 		"new input is found":                grow,
 		"a moved split enters the position": moved,
@@ -114,6 +115,44 @@ func repeatable(t *testing.T, r *reading) {
 			}
 		}
 		r.commit(b, done)
+	}
+}
+
+// recorded reads the ranges of two batches again, later and after a restart, out of what is kept of them.
+func recorded(t *testing.T, r *reading) {
+	type batch struct {
+		rows   []string
+		ranges []checkpoints.Range
+	}
+	var batches []batch
+	for range 2 {
+		b := r.plan(r.Limit)
+		rows, done := r.read(b.Ranges)
+		kept := batch{rows: rows}
+		for _, g := range done {
+			kept.ranges = append(kept.ranges, checkpoints.Range{Source: "s", Split: g.Split, From: g.From, To: g.To, Rows: g.Rows, Content: g.Next.Content})
+		}
+		batches = append(batches, kept)
+		r.commit(b, done)
+	}
+	r.drain()
+	if r.Touch != nil {
+		r.Touch()
+	}
+	r.open()
+	for _, kept := range batches {
+		ranges, err := r.src.Recorded(t.Context(), kept.ranges)
+		r.must(err)
+		rows, done := r.read(ranges)
+		if !slices.Equal(rows, kept.rows) {
+			t.Fatalf("the recorded ranges gave\n%s\nthey gave\n%s before", strings.Join(rows, "\n"), strings.Join(kept.rows, "\n"))
+		}
+		for i, g := range done {
+			want := kept.ranges[i]
+			if g.Split != want.Split || g.From != want.From || g.To != want.To || g.Rows != want.Rows || g.Next.Content != want.Content || g.Next.Next != want.To {
+				t.Errorf("recorded was %+v, read again it is %+v", want, g)
+			}
+		}
 	}
 }
 

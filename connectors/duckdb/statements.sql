@@ -155,6 +155,9 @@ INSERT INTO {db}.etl.targets VALUES (?, ?, ?, ?, ?::VARCHAR[], ?::VARCHAR[], ?)
 SELECT coalesce(comment, '') FROM duckdb_tables()
 WHERE database_name = ? AND lower(schema_name) = lower(?) AND lower(table_name) = lower(?)
 
+-- name: marked
+SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ? AND contains(comment, ?)
+
 -- name: has-view
 SELECT count(*) FROM duckdb_views() WHERE database_name = ? AND lower(schema_name) = lower(?) AND lower(view_name) = lower(?)
 

@@ -155,7 +155,16 @@ func (d *Destination) checkOwn(ctx context.Context, sink connectors.SinkSpec, ow
 		return err
 	}
 	if !ok {
-		return differs(waysOn, "it is gone, with the %d rows the pipeline kept in it", rows)
+		var schema, table string
+		err := d.eng.QueryRow(ctx, d.sql("marked"), []any{d.alias, own.identity}, &schema, &table)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return differs(waysOn, "it is gone, with the %d rows the pipeline kept in it", rows)
+		case err != nil:
+			return d.failed("look for table "+sink.Name, err)
+		}
+		now := duck.Quote(schema) + "." + duck.Quote(table)
+		return differs("rename it back, with any DuckDB:\n  ALTER TABLE "+now+" RENAME TO "+duck.Quote(sink.Table)+";", "it was renamed to %s", now)
 	}
 	if !strings.Contains(comment, own.identity) {
 		return differs("if it is the same table, put its mark back:\n  COMMENT ON TABLE "+duck.Quote(schemaOf(sink))+"."+duck.Quote(sink.Table)+
