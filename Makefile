@@ -22,9 +22,10 @@ test: lint ## run all tests, with the race detector, kills of the real binary, a
 	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=20 go test -race -timeout 40m ./...
 	$(MAKE) fuzz
 
-soak: ## kills of the real binary, then random queries, each for $(SOAK)
-	LOCKSTEP_SOAK=$(SOAK) LOCKSTEP_KILLS=5 go test -timeout 0 -count 1 -v -run '^TestKill' . | grep -v '^ *=== '
-	go test -timeout 0 -count 1 -run '^TestRandomQueries$$' ./planner -planner.cases 2000000 -planner.time $(SOAK)
+soak: ## kill the real binary for $(SOAK), then draw random queries for $(SOAK)
+	LOCKSTEP_SOAK=$(SOAK) LOCKSTEP_KILLS=5 go test -timeout 0 -count 1 -v -run '^TestKill' .
+	@timeout $(SOAK) sh -c 'while out=$$(go test -timeout 0 -count 1 -v -run "^TestRandomQueries$$" ./planner -planner.cases 2000); \
+		do echo "$$out" | grep "queries:"; done; echo "$$out"; exit 1'; test $$? -eq 124
 
 lint: ## formatting and vet
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
