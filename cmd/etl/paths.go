@@ -17,7 +17,7 @@ func pipelineFiles(args []string) (paths []string, several bool, err error) {
 	for _, arg := range args {
 		info, err := os.Stat(arg)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, false, &usageError{arg + ": no such file or folder", ""}
+			return nil, false, noSuchFile(arg, "no such file or folder")
 		}
 		if err != nil {
 			return nil, false, &usageError{arg + ": " + reasonOf(err), "check its permissions"}
@@ -51,8 +51,8 @@ func sqlFiles(dir string) ([]string, error) {
 		if strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") || !strings.EqualFold(filepath.Ext(path), ".sql") {
 			continue
 		}
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			continue
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			continue // a folder or a pipe; a link that leads nowhere is told when it is opened
 		}
 		paths = append(paths, path)
 	}

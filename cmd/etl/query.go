@@ -72,7 +72,7 @@ func query(ctx context.Context, s *session, text string, out output) (err error)
 	}
 	// The database in use cannot be detached.
 	defer func() { err = errors.Join(err, s.duck.Exec(context.WithoutCancel(ctx), "USE memory")) }()
-	q := question{duck: s.duck, text: text}
+	q := question{duck: s.duck, text: text, session: s}
 	if err := q.check(ctx); err != nil {
 		return err
 	}
@@ -82,8 +82,9 @@ func query(ctx context.Context, s *session, text string, out output) (err error)
 // question is the user's query. It runs wrapped, with every value cast to text by DuckDB, which alone
 // prints all of its types faithfully.
 type question struct {
-	duck *duck.Engine
-	text string
+	duck    *duck.Engine
+	session *session // nil: of no pipeline
+	text    string
 	body string // the text without what may follow the statement
 }
 
@@ -194,7 +195,36 @@ func (q *question) explain(ctx context.Context, err error) error {
 		_ = rows.Close() // the text alone does not fail
 	}
 	message = blankLine.ReplaceAllString(errorKind.ReplaceAllString(strings.TrimSpace(message), ""), "\n")
-	return errors.New(message)
+	return errors.New(q.suggest(ctx, message))
+}
+
+var (
+	noTable   = regexp.MustCompile(`^Table with name "?([^"\n]*?)"? does not exist`)
+	systemOne = regexp.MustCompile(`\nDid you mean "(?:pg_|information_schema|duckdb_|sqlite_|pragma_)[^\n]*`)
+)
+
+// suggest puts what the pipeline knows of a missing table in the place of DuckDB's guess, which is the
+// nearest name of its own catalog.
+func (q *question) suggest(ctx context.Context, message string) string {
+	m := noTable.FindStringSubmatch(message)
+	if m == nil || q.session == nil {
+		return message
+	}
+	message = systemOne.ReplaceAllString(message, "")
+	_, table, dotted := strings.Cut(m[1], ".")
+	if !dotted {
+		table = m[1]
+	}
+	for _, sink := range q.session.script.Sinks {
+		name := sink.Name.Parts[len(sink.Name.Parts)-1].Text
+		if strings.EqualFold(name, table) && !strings.Contains(message, "\nDid you mean") {
+			return message + fmt.Sprintf("\n  it is a sink that never ran: etl run %s makes it", q.session.script.File)
+		}
+	}
+	if strings.Contains(message, "\nDid you mean") {
+		return message
+	}
+	return message + fmt.Sprintf("\n  etl query %s 'SHOW ALL TABLES' lists what there is", q.session.script.File)
 }
 
 // column is a column of a result.

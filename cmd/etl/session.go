@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -75,19 +76,43 @@ func (s *session) dated(ctx context.Context, err error) {
 	}
 }
 
+// maxScript bounds a pipeline file: a larger one is something else that was named by mistake.
+const maxScript = 16 << 20
+
 func readScript(path string) (*sql.Script, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &usageError{path + ": no such file", ""}
+		return nil, noSuchFile(path, "no such file")
 	case err == nil && info.IsDir():
 		return nil, &usageError{path + " is a folder", "name one pipeline file"}
 	}
-	text, err := os.ReadFile(path)
+	text, err := readUpTo(path, maxScript)
+	if err != nil {
+		return nil, &usageError{path + ": " + reasonOf(err), "check its permissions"}
+	}
+	if len(text) > maxScript {
+		return nil, &usageError{path + " is larger than 16 MB", "a pipeline file is SQL text; name one"}
+	}
+	return sql.Parse(path, string(text))
+}
+
+// noSuchFile says of a link that it is there, but not what it leads to.
+func noSuchFile(path, problem string) error {
+	if to, err := os.Readlink(path); err == nil {
+		return &usageError{path + " is a link to " + to + ", which does not exist", "remove the link or restore its file"}
+	}
+	return &usageError{path + ": " + problem, ""}
+}
+
+// readUpTo reads a file, and one byte more than the most when it is larger.
+func readUpTo(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return sql.Parse(path, string(text))
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
 // compile plans the pipeline and opens its sources. Neither the destination nor any row of input is

@@ -272,7 +272,7 @@ func pathFaults(from string) []Fault {
 	case scheme == "file://":
 		return []Fault{{"", "is an address", "write the plain path"}}
 	case scheme != "":
-		return []Fault{{"", "reading from " + scheme + " is not built in", "sync to a folder first, for example with rclone or aws s3 sync, and name that folder"}}
+		return []Fault{{"", "reading from " + scheme + " is not built in", syncHint(scheme)}}
 	case strings.HasSuffix(from, "/"):
 		return []Fault{{"", "names a folder", "write a pattern, like '" + from + "*.csv'"}}
 	}
@@ -283,6 +283,22 @@ func pathFaults(from string) []Fault {
 		}
 	}
 	return nil
+}
+
+// syncHint is how the files of a remote place become files of a folder.
+func syncHint(scheme string) string {
+	how := "rclone sync REMOTE:FOLDER landing/"
+	switch strings.ToLower(scheme) {
+	case "s3://", "s3a://", "s3n://", "r2://":
+		how = "aws s3 sync s3://BUCKET/FOLDER landing/"
+	case "gs://", "gcs://":
+		how = "gcloud storage rsync --recursive gs://BUCKET/FOLDER landing/"
+	case "http://", "https://":
+		how = "curl --remote-time -o landing/NAME.tmp ADDRESS && mv landing/NAME.tmp landing/NAME"
+	case "az://", "azure://", "abfss://":
+		how = "azcopy sync ADDRESS landing/"
+	}
+	return "sync to a folder before each run and name that folder: " + how
 }
 
 func formatOf(spec connectors.SourceSpec) (string, *Fault) {
