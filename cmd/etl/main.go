@@ -94,9 +94,9 @@ nor double a row.`,
 	root.PersistentFlags().Bool("json", false, "print results and errors as JSON")
 	root.PersistentFlags().String("log-format", "text", "of what goes to stderr: text, or json, one object a line")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return checkLogFormat(cmd) }
-	root.CompletionOptions.HiddenDefaultCmd = true
+	completeFlag(root, "log-format", oneOf("text", "json"))
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(initCommand(), inferCommand(), checkCommand(), planCommand(), runCommand(), statusCommand(),
-		previewCommand(), filesCommand(), rejectsCommand(), macrosCommand(), historyCommand(), queryCommand(), reconcileCommand(), versionCommand())
+		previewCommand(), filesCommand(), rejectsCommand(), macrosCommand(), historyCommand(), queryCommand(), reconcileCommand(), completionCommand(), versionCommand())
 	return root
 }

@@ -64,6 +64,7 @@ output says so.`,
 	cmd.Flags().IntVar(&o.rows, "rows", 10, "rows of each sink to show")
 	cmd.Flags().StringVar(&o.sink, "sink", "", "show this sink only")
 	cmd.Flags().BoolVar(&o.all, "all", false, "cover all waiting input, however much")
+	completeFlag(cmd, "sink", namesIn(sinkNames))
 	return takesFiles(cmd)
 }
 
@@ -97,6 +98,8 @@ type previewedSink struct {
 func preview(cmd *cobra.Command, s *session, o previewOptions) error {
 	ctx := cmd.Context()
 	s.allRejects = true
+	s.progress = newProgress(cmd, s.script.Name)
+	defer s.progress.clear()
 	if err := s.compile(ctx); err != nil {
 		return err
 	}
@@ -114,6 +117,7 @@ func preview(cmd *cobra.Command, s *session, o previewOptions) error {
 		s.pipeline.Limit = connectors.Limit{}
 	}
 	return s.pipeline.Preview(ctx, position, func(p engine.Preview) error {
+		s.progress.clear()
 		for i := range out.Sinks {
 			at := &out.Sinks[i]
 			if err := s.duck.QueryRow(ctx, "SELECT count(*) FROM "+duck.Quote(p.Tables[s.sinkAt(at.Sink)]), nil, &at.Rows); err != nil {

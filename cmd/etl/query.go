@@ -56,6 +56,7 @@ no reader rounds a DECIMAL or HUGEINT.`,
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "table", "table, csv or json")
+	completeFlag(cmd, "format", oneOf("table", "csv", "json"))
 	return takesFiles(cmd)
 }
 
@@ -85,7 +86,7 @@ type question struct {
 	duck    *duck.Engine
 	session *session // nil: of no pipeline
 	text    string
-	body string // the text without what may follow the statement
+	body    string // the text without what may follow the statement
 }
 
 const oneQuery = "one SELECT, FROM, WITH, VALUES, DESCRIBE, SHOW TABLES or SUMMARIZE; nothing can be changed here"

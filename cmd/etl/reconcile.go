@@ -34,6 +34,8 @@ be there, unchanged.`,
 func reconcile(cmd *cobra.Command, s *session) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	s.allRejects = true
+	s.progress = newProgress(cmd, s.script.Name)
+	defer s.progress.clear()
 	exists, err := s.openToRead(ctx)
 	if err != nil {
 		return err
@@ -45,6 +47,7 @@ func reconcile(cmd *cobra.Command, s *session) error {
 	if err != nil {
 		return err
 	}
+	s.progress.clear()
 	var differ int64
 	for _, d := range found {
 		differ += d.Total()

@@ -65,6 +65,8 @@ or not at all.`,
 	cmd.Flags().StringVar(&o.export, "export", "", "write them to this .csv, .json or .parquet file")
 	cmd.Flags().BoolVar(&o.force, "force", false, "let --export replace a file")
 	cmd.Flags().IntVarP(&o.number, "number", "n", 100, "how many to list; 0 lists all")
+	completeFlag(cmd, "source", namesIn(sourceNames))
+	completeFlag(cmd, "export", withSuffix("csv", "json", "parquet"))
 	return takesFiles(cmd)
 }
 

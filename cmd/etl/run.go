@@ -105,6 +105,8 @@ func runFile(cmd *cobra.Command, path string, o runOptions) (result *ran, err er
 
 func runPipeline(cmd *cobra.Command, s *session, o runOptions) (*ran, error) {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	s.progress = newProgress(cmd, s.script.Name)
+	defer s.progress.clear()
 	if err := s.compile(ctx); err != nil {
 		return nil, err
 	}
@@ -114,6 +116,7 @@ func runPipeline(cmd *cobra.Command, s *session, o runOptions) (*ran, error) {
 	s.pipeline.Limit = s.batchLimit(cmd.Flags(), o)
 	tell := !asJSON(cmd) && !isQuiet(cmd)
 	report := func(r engine.Report) {
+		s.progress.clear()
 		if tell {
 			fmt.Fprintln(out, line(r))
 		}

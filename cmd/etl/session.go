@@ -32,6 +32,7 @@ type session struct {
 	pinned   map[string][]planner.Column // by source in lower case: columns an earlier plan took from the input
 	// allRejects: rows that were rejected when they were read are so again, whatever max_rejects says now.
 	allRejects bool
+	progress   *progress // nil: nobody watches
 }
 
 // withFile parses a pipeline file and lets fn work with it. Whatever fn leaves open is closed, and no
@@ -149,6 +150,9 @@ func (s *session) compile(ctx context.Context) error {
 		opened, err := files.Open(ctx, s.duck, spec)
 		if err != nil {
 			return err
+		}
+		if s.progress != nil {
+			opened.Watch = s.progress.read
 		}
 		s.pipeline.Sources[source.Name] = opened
 	}

@@ -54,19 +54,23 @@ type digest struct {
 	ctx  context.Context
 	hash *xxh3.Hasher
 	size int64
+	read func(bytes int64) // nil: nobody watches
 }
 
 func (d *digest) Write(b []byte) (int, error) {
 	d.size += int64(len(b))
 	_, _ = d.hash.Write(b)
+	if d.read != nil {
+		d.read(int64(len(b)))
+	}
 	return len(b), d.ctx.Err()
 }
 
 // look sees the bytes of a file on their way to the hash, and counts rows.
 type look func(in *bufio.Reader, how string) (rows int64, err error)
 
-// hashFile reads a file once. see may be nil.
-func hashFile(ctx context.Context, path string, see look) (h hashed) {
+// hashFile reads a file once. see and read may be nil.
+func hashFile(ctx context.Context, path string, see look, read func(bytes int64)) (h hashed) {
 	f, err := os.Open(path)
 	if err != nil {
 		return hashed{err: err}
@@ -77,7 +81,7 @@ func hashFile(ctx context.Context, path string, see look) (h hashed) {
 		return hashed{err: err}
 	}
 	buffer := int(min(info.Size()+1, hashBuffer))
-	d := &digest{ctx: ctx, hash: xxh3.New()}
+	d := &digest{ctx: ctx, hash: xxh3.New(), read: read}
 	if see != nil {
 		h.rows, h.uncounted = see(bufio.NewReaderSize(io.TeeReader(f, d), buffer), compression(path))
 	}
@@ -97,13 +101,22 @@ type hasher struct {
 	sums   map[string]hashed // by id; read after done is closed
 }
 
-func startHasher(ctx context.Context, files []file, see look) *hasher {
+// watch, which may be nil, is told of the bytes as they are read, and of all there are.
+func startHasher(ctx context.Context, files []file, see look, watch func(done, total int64)) *hasher {
 	ctx, cancel := context.WithCancel(ctx)
+	var read func(int64)
+	if watch != nil {
+		var done, total int64
+		for _, f := range files {
+			total += f.size
+		}
+		read = func(n int64) { done += n; watch(done, total) }
+	}
 	h := &hasher{cancel: cancel, done: make(chan struct{}), sums: make(map[string]hashed, len(files))}
 	go func() {
 		defer close(h.done)
 		for _, f := range files {
-			h.sums[f.id] = hashFile(ctx, f.path, see)
+			h.sums[f.id] = hashFile(ctx, f.path, see, read)
 		}
 	}()
 	return h

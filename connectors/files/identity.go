@@ -77,7 +77,7 @@ func (s *Source) confirm(ctx context.Context, f file, old *checkpoints.Split) er
 	if f.size != old.Size {
 		return s.changed(f.id, *old, fmt.Sprintf("it has %d bytes now, it had %d", f.size, old.Size))
 	}
-	h := hashFile(ctx, f.path, nil)
+	h := hashFile(ctx, f.path, nil, nil)
 	if h.err != nil {
 		return s.unreadable(ctx, f, h.err)
 	}
@@ -129,7 +129,7 @@ func (s *Source) findRenamed(ctx context.Context, fresh []file, vanished map[str
 			out.unread = append(out.unread, unread{file: f})
 			continue
 		}
-		h := hashFile(ctx, f.path, nil)
+		h := hashFile(ctx, f.path, nil, nil)
 		if h.err != nil {
 			return s.unreadable(ctx, f, h.err)
 		}

@@ -70,7 +70,7 @@ func (s *Source) Read(ctx context.Context, ranges []connectors.Range) (connector
 			sc.widths[f.id] = len(sh.names)
 		}
 	}
-	sc.hasher = startHasher(ctx, unhashed, s.settings.rowCounter(ctx))
+	sc.hasher = startHasher(ctx, unhashed, s.settings.rowCounter(ctx), s.Watch)
 	return sc, nil
 }
 

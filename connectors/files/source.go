@@ -41,6 +41,10 @@ type Source struct {
 	pattern  pattern
 	footers  map[file]int64 // rows of Parquet files, so that a backlog's footers are read once
 	blocks   *sync.Pool     // buffers of JSON text
+
+	// Watch, when set, is told while files are read how many bytes are, and how many there are of this
+	// reading. It is called by one goroutine at a time.
+	Watch func(done, total int64)
 }
 
 // Open checks the source's description. It reads no input. The engine must allow reading Prefix(spec).

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// TestProgress: a bar while a long reading goes on, nothing for a short one, and nothing left of it.
+func TestProgress(t *testing.T) {
+	for after, shown := range map[time.Duration]bool{0: true, time.Hour: false} {
+		to, err := os.Create(filepath.Join(t.TempDir(), "screen"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer to.Close()
+		p := &progress{to: to, name: "daily", after: after}
+		for done := int64(0); done <= 1000; done += 100 {
+			p.read(done, 1000)
+			time.Sleep(5 * time.Millisecond)
+		}
+		p.read(10, 500) // another reading
+		p.clear()
+		p.clear()
+		text, err := os.ReadFile(to.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(text), "daily: reading"); got != shown {
+			t.Errorf("after %v: shown is %v: %q", after, got, text)
+		}
+		if shown && (!strings.Contains(string(text), "daily: read, computing") || strings.TrimSpace(string(text[strings.LastIndex(string(text), "\r"):])) != "") {
+			t.Errorf("the screen ends in %q", text)
+		}
+	}
+	// Nobody looks at a file, and calls of none are fine.
+	cmd := &cobra.Command{}
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	cmd.SetErr(file)
+	if p := newProgress(cmd, "daily"); p != nil {
+		t.Error("there is progress for a file")
+	}
+	var none *progress
+	none.clear()
+}
