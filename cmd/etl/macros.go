@@ -22,7 +22,7 @@ CREATE VIEW are repeated. Paste the output into a DuckDB shell, then the SELECT 
 sink: it gives the rows of the table when all files were read. Comments say where
 DuckDB's readers take more than etl does. Values of getenv are not printed: the shell
 reads them itself.`,
-		Example: `  etl macros daily_sales.sql > daily_sales_macros.sql`,
+		Example: `  etl macros daily_sales.sql > _macros.sql`,
 		Args:    takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withFile(cmd.Context(), args[0], func(s *session) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -130,7 +129,7 @@ func runPipeline(cmd *cobra.Command, s *session, o runOptions) (*ran, error) {
 		r.Batch = &sum.Batch
 	}
 	for _, w := range sum.Warnings {
-		w = s.secrets.text(message(errors.New(w)))
+		w = s.secrets.text(w)
 		r.Warnings = append(r.Warnings, w)
 		warn(cmd, "%s: %s", s.script.Name, w)
 	}
@@ -155,7 +154,7 @@ func runSeveral(cmd *cobra.Command, paths []string, o runOptions) error {
 			continue
 		}
 		if cmd.Context().Err() != nil {
-			return &partial{err, runs{results, 0}}
+			return &partial{err, runs{Pipelines: results}}
 		}
 		failed++
 		code = worse(code, codeOf(err))
@@ -165,7 +164,7 @@ func runSeveral(cmd *cobra.Command, paths []string, o runOptions) error {
 	}
 	switch {
 	case asJSON(cmd):
-		printJSON(cmd.OutOrStdout(), runs{results, code})
+		printJSON(cmd.OutOrStdout(), runs{results, &code})
 	case failed > 0 && !logsJSON(cmd):
 		fmt.Fprintf(cmd.ErrOrStderr(), "%d of %s failed\n", failed, plural(int64(len(paths)), "pipeline"))
 	}
@@ -177,7 +176,7 @@ func runSeveral(cmd *cobra.Command, paths []string, o runOptions) error {
 
 type runs struct {
 	Pipelines []*ran `json:"pipelines"`
-	Exit      int    `json:"exit"`
+	Exit      *int   `json:"exit,omitempty"` // none when a signal stopped it
 }
 
 // batchLimit is what the flags say, else the pipeline file, else the flags' defaults.

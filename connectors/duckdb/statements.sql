@@ -115,8 +115,8 @@ SELECT batch FROM {db}.etl.manifests WHERE pipeline = ? AND seq = ?
 SELECT r.source, r.split_id, r.content_id, r.seq, m.batch, r.from_off, r.to_off, r.rows, coalesce(x.n, 0)
 FROM {db}.etl.ranges r
 JOIN {db}.etl.manifests m ON m.pipeline = r.pipeline AND m.seq = r.seq
-LEFT JOIN (SELECT seq, source, split_id, count(*) AS n FROM {db}.etl.rejects WHERE pipeline = $1 GROUP BY ALL) x
-  ON x.seq = r.seq AND x.source = r.source AND x.split_id = r.split_id
+LEFT JOIN (SELECT seq, lower(source) AS source, split_id, count(*) AS n FROM {db}.etl.rejects WHERE pipeline = $1 GROUP BY ALL) x
+  ON x.seq = r.seq AND x.source = lower(r.source) AND x.split_id = r.split_id
 WHERE r.pipeline = $1
 ORDER BY r.source, r.seq, r.split_id
 
