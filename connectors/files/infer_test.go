@@ -122,7 +122,7 @@ func TestInferFaults(t *testing.T) {
 	_, err := Infer(t.Context(), w.eng, "in/b*.csv")
 	failed[dataError](t, err, "in/b*.csv: no file matches\n  check the pattern; names that start with . or _ or end in .tmp are left out")
 	_, err = Infer(t.Context(), w.eng, "s3://b/*.csv")
-	failed[Fault](t, err, "reading from s3:// is not built in\n  sync to a folder first, for example with rclone or aws s3 sync, and name that folder")
+	failed[Fault](t, err, "reading from s3:// is not built in\n  sync to a folder before each run and name that folder: aws s3 sync s3://BUCKET/FOLDER landing/")
 	_, err = Infer(t.Context(), w.eng, "no/*.csv")
 	failed[dataError](t, err, "no: there is no such folder\n  check the path; a folder without files is fine, a missing one is not")
 }

@@ -44,8 +44,8 @@ func TestValidate(t *testing.T) {
 		{"in/*.csv", "max_rejects", "101%", "option max_rejects: must be a share between 0% and 100%"},
 		{"in/*.xlsx", "", "", "the format of \"in/*.xlsx\" cannot be told from its suffix\n  add WITH (format = 'csv'), 'json' or 'parquet'"},
 		{"in/*.x", "format", "xlsx", "option format: \"xlsx\" is not a format\n  there are csv, json (one object per line) and parquet"},
-		{"s3://bucket/*.parquet", "", "", "reading from s3:// is not built in\n  sync to a folder first, for example with rclone or aws s3 sync, and name that folder"},
-		{"https://x/y.csv", "", "", "reading from https:// is not built in\n  sync to a folder first, for example with rclone or aws s3 sync, and name that folder"},
+		{"s3://bucket/*.parquet", "", "", "reading from s3:// is not built in\n  sync to a folder before each run and name that folder: aws s3 sync s3://BUCKET/FOLDER landing/"},
+		{"https://x/y.csv", "", "", "reading from https:// is not built in\n  sync to a folder before each run and name that folder: curl --remote-time -o landing/NAME.tmp ADDRESS && mv landing/NAME.tmp landing/NAME"},
 		{"in/*/_x.csv", "", "", "names that start with . or _ or end in .tmp are never read, so _x.csv matches nothing\n  rename the files, or move them to a folder of another name"},
 		{"in/_x.csv", "", "", ""},
 	} {
