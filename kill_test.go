@@ -76,10 +76,11 @@ func killAt(t *testing.T, etl, name string, kills int) int {
 		if name == "before-recovery" || name == "after-recovery" {
 			j.damageState()
 		}
-		if j.killedAt(name, nth) && j.waiting() > 0 {
+		killed := j.killedAt(name, nth)
+		j.expectConsumed()
+		if killed && j.waiting() > 0 {
 			counted++
 		}
-		j.expectConsumed()
 		if round%6 == 5 {
 			j.expectRight()
 		}
@@ -100,13 +101,14 @@ func TestKillAtRandom(t *testing.T) {
 		}
 		j.land(max(0, 8-j.waiting()))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(longest))))
-		if j.runContext(ctx) && j.waiting() > 0 {
+		killed := j.runContext(ctx)
+		cancel()
+		j.expectConsumed()
+		if killed && j.waiting() > 0 {
 			counted++
 		} else {
 			longest = max(longest*9/10, 20*time.Millisecond) // it came to its end
 		}
-		cancel()
-		j.expectConsumed()
 		if round%10 == 9 {
 			longest = longest * 3 / 2 // and reach its last batches again
 			j.expectRight()

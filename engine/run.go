@@ -72,6 +72,13 @@ func (p *Pipeline) drain(ctx context.Context, l *life, work *work, report func(R
 			}
 			continue
 		}
+		if recoverable(upkeep) { // it met old state that is damaged
+			l.release(ctx)
+			if l, work, err = p.again(ctx, func() (*life, error) { return p.recover(ctx, upkeep) }); err != nil {
+				return nil, fmt.Errorf("batch %d is committed; the compaction after it failed: %w", r.Batch, err)
+			}
+			continue
+		}
 		if needsSomebody(upkeep) {
 			return nil, fmt.Errorf("batch %d is committed; the compaction after it failed: %w", r.Batch, upkeep)
 		}
@@ -97,12 +104,11 @@ func (l *life) release(ctx context.Context) {
 // needsSomebody tells failures that the next look would meet again from those that may pass.
 func needsSomebody(err error) bool {
 	var (
-		damaged *connectors.DamagedError
-		fenced  *connectors.FencedError
-		held    *connectors.HeldError
-		target  *connectors.TargetError
+		fenced *connectors.FencedError
+		held   *connectors.HeldError
+		target *connectors.TargetError
 	)
-	return errors.As(err, &damaged) || errors.As(err, &fenced) || errors.As(err, &held) || errors.As(err, &target)
+	return errors.As(err, &fenced) || errors.As(err, &held) || errors.As(err, &target)
 }
 
 // open reads the head and finds the first batch. Only when there is one does it take the lease and

@@ -56,16 +56,28 @@ func TestFailedCompaction(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 
+	// Damage is mended, and the run goes on.
+	d := &project{t: t, dir: t.TempDir(), text: text}
+	writeFiles(t, d.dir, "csv", sizes)
+	o = d.open()
+	defer o.close()
+	o.Limit = connectors.Limit{Bytes: 1}
+	o.Destination = &failing{Destination: o.Destination, err: &connectors.DamagedError{What: "x", Reason: "y"}, times: 1}
+	sum, err = o.Run(ctx, nil)
+	if err != nil || len(sum.Reports) != 12 || len(sum.Warnings) != 1 || sum.Warnings[0] != "x is damaged: y; the state was built again from checkpoint 8" {
+		t.Errorf("%d batches, warnings %q: %v", len(sum.Reports), sum.Warnings, err)
+	}
+
 	// What the next look would meet again stops the run; the batch is reported all the same.
 	q := &project{t: t, dir: t.TempDir(), text: text}
 	writeFiles(t, q.dir, "csv", sizes)
 	o = q.open()
 	defer o.close()
 	o.Limit = connectors.Limit{Bytes: 1}
-	o.Destination = &failing{Destination: o.Destination, err: &connectors.DamagedError{What: "x", Reason: "y"}, times: 1}
+	o.Destination = &failing{Destination: o.Destination, err: &connectors.TargetError{Table: "x", Reason: "y"}, times: 1}
 	sum, err = o.Run(ctx, nil)
-	var damaged *connectors.DamagedError
-	if !errors.As(err, &damaged) || !strings.HasPrefix(err.Error(), "batch 7 is committed; the compaction after it failed: ") || len(sum.Reports) != 8 {
+	var target *connectors.TargetError
+	if !errors.As(err, &target) || !strings.HasPrefix(err.Error(), "batch 7 is committed; the compaction after it failed: ") || len(sum.Reports) != 8 {
 		t.Errorf("%d batches, %v", len(sum.Reports), err)
 	}
 }
