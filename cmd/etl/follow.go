@@ -53,6 +53,8 @@ func untilFree(ctx context.Context, every time.Duration, told func(error), fn fu
 
 func followPipeline(cmd *cobra.Command, s *session, o runOptions, held func(error)) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	s.progress = newProgress(cmd, s.script.Name)
+	defer s.progress.clear()
 	if err := s.compile(ctx); err != nil {
 		return err
 	}
@@ -62,6 +64,7 @@ func followPipeline(cmd *cobra.Command, s *session, o runOptions, held func(erro
 	s.pipeline.Limit = s.batchLimit(cmd.Flags(), o)
 	return s.pipeline.Follow(ctx, o.every, engine.Watcher{
 		Batch: func(r engine.Report) {
+			s.progress.clear()
 			switch {
 			case asJSON(cmd):
 				printJSONLine(out, r)
