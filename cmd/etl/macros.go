@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockstep/connectors/files"
+	"lockstep/engine/duck"
 	"lockstep/sql"
 )
 
@@ -76,7 +77,7 @@ func (s *session) macros(ctx context.Context) (string, error) {
 		b.WriteString(text)
 	}
 	for _, v := range s.script.Views {
-		fmt.Fprintf(&b, "\nCREATE OR REPLACE TEMP VIEW %s AS\n%s;\n", v.Name.Text, strings.TrimSpace(v.Select.Text))
+		fmt.Fprintf(&b, "\nCREATE OR REPLACE TEMP VIEW %s AS\n%s;\n", duck.Quote(v.Name.Text), strings.TrimSpace(v.Select.Text))
 	}
 	return b.String(), nil
 }

@@ -55,8 +55,8 @@ func TestMacros(t *testing.T) {
 		},
 		"parquet, undeclared, with a view": {
 			make:   `COPY (SELECT i AS id, i % 3 AS "odd ""name""" FROM range(100) r(i)) TO 'in/a.parquet' (FORMAT parquet)`,
-			source: `CREATE SOURCE s FROM 'in/*.parquet'; CREATE VIEW v AS SELECT "odd ""name""" AS k, id FROM s WHERE id > getvariable('rate') * 10`,
-			query:  `SELECT k, count(*) AS n FROM v GROUP BY k`,
+			source: `CREATE SOURCE s FROM 'in/*.parquet'; CREATE VIEW "the view" AS SELECT "odd ""name""" AS k, id FROM s WHERE id > getvariable('rate') * 10`,
+			query:  `SELECT k, count(*) AS n FROM "the view" GROUP BY k`,
 		},
 		"environment": {
 			files:  map[string]string{"in/x/a.csv": "a|b\n1|2\n", "in/x/_b.csv": "a|b\n1|2\n"},

@@ -81,6 +81,7 @@ type previewedSource struct {
 	Source   string `json:"source"`
 	Waiting  int    `json:"files_waiting"`
 	Covered  int    `json:"files_covered"`
+	Partly   bool   `json:"partly,omitempty"` // the last one of them not to its end
 	Read     int64  `json:"read"`
 	Used     int64  `json:"used"`
 	Rejected int64  `json:"rejected"`
@@ -219,6 +220,7 @@ func (s *session) countPreview(ctx context.Context, p engine.Preview, out *previ
 		for _, r := range source.Ranges {
 			c.Read += r.Rows
 			c.Rejected += r.Rejected
+			c.Partly = c.Partly || files.Partly(r)
 			if why := files.TooMany(spec, r.Rejected, r.Rows); why != "" {
 				out.Notes = append(out.Notes, s.secrets.text("a run would stop: "+files.Shown(spec, r.Split)+": "+why))
 			}
@@ -259,6 +261,11 @@ func (s *session) printPreview(ctx context.Context, w io.Writer, p *previewed, r
 		}
 		covered := "no file waits"
 		switch {
+		case c.Partly && c.Covered == 1:
+			covered = fmt.Sprintf("the first rows of the first of %s that wait, --all takes all", plural(int64(c.Waiting), "file"))
+			if c.Waiting == 1 {
+				covered = "the first rows of the 1 file that waits, --all takes all"
+			}
 		case c.Covered < c.Waiting:
 			covered = fmt.Sprintf("the first %s of %s that wait, --all takes all", thousands(int64(c.Covered)), plural(int64(c.Waiting), "file"))
 		case c.Waiting > 0:

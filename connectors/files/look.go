@@ -29,6 +29,9 @@ func TooMany(spec connectors.SourceSpec, rejected, rows int64) string {
 	return tooManyBad(rejected, rows, allowed)
 }
 
+// Partly tells a range after which rows of its file are left.
+func Partly(r connectors.Range) bool { return identityOf(r.Next.Content).rows > 0 }
+
 // The states of a file.
 const (
 	StateRead    = "read"
