@@ -110,6 +110,8 @@ func (f *foldRules) rule(a *Agg) finish {
 		return whenSeen(seen, a.Type, func(acc func(string) string) string {
 			return "CAST(" + acc(sum) + " AS DOUBLE) / " + acc(seen)
 		})
+	case "first":
+		return f.firstRule(a, arg)
 	case "min", "max":
 		return f.extremum(a, arg)
 	case "var_pop", "var_samp", "stddev_pop", "stddev_samp":

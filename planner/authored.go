@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -208,11 +209,19 @@ func (a *authored) callFor(agg *Agg, in Node, sel int) *call {
 	var best *call
 	for i := range a.calls {
 		c := &a.calls[i]
-		if c.sel == sel && c.name == agg.Name && c.filter == (agg.Filter != nil) && (best == nil || best.used && !c.used) && c.holds(agg, in) {
+		if c.sel == sel && c.name == cmp.Or(agg.wrote, agg.Name) && c.filter == agg.hasFilter() && (best == nil || best.used && !c.used) && c.holds(agg, in) {
 			best = c
 		}
 	}
 	return best
+}
+
+// hasFilter: the author wrote a FILTER.
+func (a *Agg) hasFilter() bool {
+	if a.wrote != "" {
+		return a.filtered
+	}
+	return a.Filter != nil
 }
 
 // holds: the bound aggregate can come from this call.

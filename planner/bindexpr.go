@@ -228,6 +228,8 @@ var aggregateAliases = map[string]string{
 	"stddev":   "stddev_samp",
 	"variance": "var_samp",
 	"countif":  "count_if",
+	"argmax":   "arg_max", "max_by": "arg_max", "argmin": "arg_min", "min_by": "arg_min",
+	"first_value": "first", "arbitrary": "first", "last_value": "last",
 }
 
 // canonicalAggregate is the one name of an aggregate.
@@ -257,6 +259,11 @@ func (b *binder) agg(o object) (*Agg, error) {
 	}
 	if text(o, "aggregate_type") == "DISTINCT" && !idempotent[a.Name] {
 		return nil, refuse(-1, distinctHint(a.Name), "%s(DISTINCT …) is not supported by this version", a.Name)
+	}
+	if o["function_data"] == nil {
+		if first, err := b.asFirst(a, child(o, "order_bys")["orders"]); first {
+			return a, err
+		}
 	}
 	if o["order_bys"] != nil || o["function_data"] != nil {
 		return nil, refuse(-1, "", "%s with an order or a constant argument has no rule", a.Name)

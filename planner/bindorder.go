@@ -12,7 +12,8 @@ func (b *binder) orders(v any) ([]sortKey, error) {
 	var out []sortKey
 	for _, x := range list {
 		o, _ := x.(object)
-		e, err := b.expr(child(o, "expression"))
+		key, _ := compared([]any{o["expression"]})[0].(object)
+		e, err := b.expr(key)
 		if err != nil {
 			return nil, err
 		}

@@ -108,6 +108,16 @@ func (e *Expr) canon(below []string) string {
 		return "try_cast(" + arg(0) + " as " + e.Type + ")"
 	case opCompare:
 		return canonCompare(e.Name, arg(0), arg(1))
+	case opNot: // DuckDB's parser turns the comparison round where it sees one
+		in := e.Args[0]
+		switch in.Op {
+		case opCompare:
+			return canonCompare(negated[in.Name], in.Args[0].canon(below), in.Args[1].canon(below))
+		case opIn, opNotIn:
+			turned := *in
+			turned.Op = map[Op]Op{opIn: opNotIn, opNotIn: opIn}[in.Op]
+			return turned.canon(below)
+		}
 	case opAnd, opOr:
 		parts := canonAll(flattened(e.Op, e.Args), below)
 		slices.Sort(parts)
@@ -154,6 +164,9 @@ func canonName(s string) string {
 	return s
 }
 
+var negated = map[string]string{"=": "<>", "<>": "=", "<": ">=", ">": "<=", "<=": ">", ">=": "<",
+	"IS DISTINCT FROM": "IS NOT DISTINCT FROM", "IS NOT DISTINCT FROM": "IS DISTINCT FROM"}
+
 // canonCompare writes a > b as b < a.
 func canonCompare(op, left, right string) string {
 	switch op {
@@ -185,6 +198,9 @@ func canonConjuncts(conjuncts []*Expr, below []string) string {
 
 func (a *Agg) canon(below []string) string {
 	s := a.Name + "(" + strings.Join(canonAll(a.Args, below), ", ") + ")"
+	if len(a.Order) > 0 {
+		s += " order by " + canonKeys(a.Order, below)
+	}
 	if a.Filter != nil {
 		s += " filter " + a.Filter.canon(below)
 	}

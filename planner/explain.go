@@ -104,6 +104,9 @@ func (e *explanation) aggregate(s Step, a *Aggregate) {
 		}
 		e.item(name, "%s", strings.TrimRight(fmt.Sprintf("%-*s%s", width, aggWords(x, wrote), e.place(x.Pos)), " "))
 	}
+	if byItsPlace(a.In) {
+		e.item("ties", placeDecides)
+	}
 	if s.Kind == "local" {
 		e.item("local", "rows can be taken back, and what is left of %s cannot be told without the others:", aggWords(a.firstOfRows(), wrote))
 		e.item("", "the groups that a batch touches are computed again from their rows")

@@ -5,6 +5,8 @@ import (
 	"strings"
 )
 
+const placeDecides = "are decided by the row's place: its file's path, then its number in the file"
+
 func (e *explanation) top(s Step, n *Top) {
 	wrote := e.author(n)
 	per := "of all"
@@ -16,12 +18,12 @@ func (e *explanation) top(s Step, n *Top) {
 		first = "the first row"
 	}
 	e.item("keeps", "%s %s: %s", first, per, n.text)
-	if n.byItsPlace() {
+	if byItsPlace(n.In) {
 		direction := "ascending"
 		if n.Order[len(n.Order)-1].desc {
 			direction = "descending"
 		}
-		e.item("ties", "are decided by the row's place: its file's path, then its number in the file, %s", direction)
+		e.item("ties", placeDecides+", %s", direction)
 	}
 	e.input(n.In, wrote)
 	columns := fmt.Sprintf("%d columns", len(s.State.Cols))

@@ -61,20 +61,24 @@ var (
 // aggregateFunctions lists what exists as an aggregate in DuckDB and has a rule here; the rules are in
 // accumulators.go.
 var aggregateFunctions = words(`
+arg_max arg_max_null arg_min arg_min_null
 avg bool_and bool_or count count_if count_star max min stddev_pop stddev_samp sum var_pop var_samp
 `)
 
+// orderedAggregates have a rule with an ORDER BY inside.
+var orderedAggregates = words("any_value first last")
+
 // aggregateHints lists all other aggregates, with what to write instead.
 var aggregateHints = hintPerName(map[string]string{
-	"say which value: min(x) or max(x)": "any_value arbitrary first first_value",
-	"say which value: max(x)":           "last last_value",
+	"say which value: first(x ORDER BY ts), min(x) or max(x)": "any_value first",
+	"say which value: last(x ORDER BY ts) or max(x)":          "last",
 	"keep the rows grouped by the value instead: GROUP BY key, value": "list array_agg string_agg group_concat listagg " +
 		"histogram histogram_exact bitstring_agg",
 	"count exactly: SELECT k, count(v) FROM (SELECT k, v FROM t GROUP BY k, v) GROUP BY k": "approx_count_distinct",
 	"keep the rows grouped by the value and its count: GROUP BY key, value": "approx_quantile approx_top_k entropy mad median " +
 		"mode quantile quantile_cont quantile_disc reservoir_quantile",
-	"group by the other columns, and take min or max of the value alone": "arg_max arg_max_null arg_max_nulls_last arg_min " +
-		"arg_min_null arg_min_nulls_last argmax argmin max_by min_by",
+	"write first(x ORDER BY y DESC NULLS LAST)": "arg_max_nulls_last",
+	"write first(x ORDER BY y NULLS LAST)":      "arg_min_nulls_last",
 	"compute it from sums: sum(x * y), sum(x), sum(y), count(x)": "corr covar_pop covar_samp regr_avgx regr_avgy regr_count " +
 		"regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy sem",
 	"compute it from sums of powers of exact numbers": "kurtosis kurtosis_pop skewness product",

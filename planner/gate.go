@@ -208,14 +208,15 @@ func (g *gate) function(o object, pos int) {
 		g.refusals = append(g.refusals, refuseFunction(pos, name))
 		return
 	}
-	if hint, ok := aggregateHints[canonicalAggregate(name)]; ok {
+	ordered := len(children(child(o, "order_bys"), "orders")) > 0
+	if hint, ok := aggregateHints[canonicalAggregate(name)]; ok && !(ordered && orderedAggregates[canonicalAggregate(name)]) {
 		g.refuse(pos, hint, "%s has no incremental rule in this version", name)
 		return
 	}
 	if isSet(o, "distinct") && !idempotent[canonicalAggregate(name)] {
 		g.refuse(pos, distinctHint(name), "%s(DISTINCT …) is not supported by this version", name)
 	}
-	if len(children(child(o, "order_bys"), "orders")) > 0 {
+	if ordered && !orderedAggregates[canonicalAggregate(name)] {
 		g.refuse(pos, "leave it out: the result does not depend on it", "ORDER BY inside %s is not supported by this version", name)
 	}
 }

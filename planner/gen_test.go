@@ -171,7 +171,9 @@ func (g *gen) agg(r rel) (call, kind string, loose bool) {
 	if g.chance(40) {
 		arg = func(k string) string { return g.leaf(r, k) }
 	}
-	switch g.between(0, 9) {
+	switch g.between(0, 10) {
+	case 10:
+		call, kind = g.chosen(r, arg)
 	case 0, 1:
 		call, kind = "count(*)", kInt
 	case 2:

@@ -109,3 +109,19 @@ func (g *gen) first(r rel) (sql string, cols []genCol, key []string) {
 	}
 	return fmt.Sprintf("SELECT %s FROM %s QUALIFY row_number() OVER (%sORDER BY %s) <= %d", strings.Join(items, ", "), from, by, order, rows), cols, key
 }
+
+// chosen draws an aggregate that takes the value of one row.
+func (g *gen) chosen(r rel, arg func(string) string) (call, kind string) {
+	kind = g.pick("chosen", kInt, kText, kDec, kDbl, kTime, kDate, kBool)
+	if r.tied && g.chance(80) {
+		return "max(" + arg(kind) + ")", kind
+	}
+	if len(r.unique) != 1 && !(len(r.unique) == 0 && g.chance(50)) {
+		return g.pick("fn", "first", "last", "any_value") + "(" + arg(kind) + " ORDER BY " + strings.Join(g.order(r, 1), ", ") + ")", kind
+	}
+	by := g.leaf(r, g.pick("by", kInt, kText, kDbl, kTime))
+	if len(r.unique) == 1 {
+		by = r.unique[0]
+	}
+	return g.pick("fn", "arg_max", "arg_min", "max_by", "arg_max_null", "arg_min_null") + "(" + arg(kind) + ", " + by + ")", kind
+}

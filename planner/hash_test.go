@@ -17,6 +17,11 @@ func sinkOf(key, query string) string {
 // Each group holds one pipeline written in several ways.
 var sameMeaning = [][]string{
 	{
+		hashHead + sinkOf("k", "SELECT k, arg_max(a, b) AS x, last(c ORDER BY a) AS y FROM t GROUP BY k"),
+		hashHead + sinkOf("k", "SELECT k, MAX_BY(a, t.b) AS x, first(c ORDER BY a DESC NULLS FIRST, k, 1) AS y FROM t GROUP BY k"),
+		hashHead + sinkOf("k", "SELECT k, first(a ORDER BY b DESC) FILTER (WHERE b IS NOT NULL AND a IS NOT NULL) AS x, last(c ORDER BY a NULLS LAST) AS y FROM t GROUP BY k"),
+	},
+	{
 		hashHead + sinkOf("k", "SELECT k, a, c FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY b DESC, a) = 1"),
 		hashHead + sinkOf("k", "SELECT DISTINCT ON (k) k, a, c FROM t ORDER BY k, b DESC NULLS LAST, a ASC"),
 		hashHead + sinkOf("k", "SELECT k, a, c FROM (SELECT *, ROW_NUMBER() OVER w AS rn FROM t WINDOW w AS (PARTITION BY k, 'x' ORDER BY b DESC, a, b, k)) WHERE 1 = rn"),
@@ -118,6 +123,8 @@ var otherMeaning = []struct {
 	{"expression over the latest", sinkOf("k", "SELECT DISTINCT ON (k) k, a FROM t ORDER BY k, a DESC"), sinkOf("k", "SELECT DISTINCT ON (k) k, a + 1 AS a FROM t ORDER BY k, t.a DESC"), Refinalise, false, false},
 	{"filter over the latest", sinkOf("k", "SELECT DISTINCT ON (k) k, a FROM t ORDER BY k, a DESC"), sinkOf("k", "FROM (SELECT DISTINCT ON (k) k, a FROM t ORDER BY k, a DESC) WHERE a > 0"), Refinalise, false, false},
 	{"how many of the first", sinkOf("k, rn", "SELECT k, row_number() OVER (PARTITION BY k ORDER BY a) AS rn FROM t QUALIFY rn < 3"), sinkOf("k, rn", "SELECT k, row_number() OVER (PARTITION BY k ORDER BY a) AS rn FROM t QUALIFY rn <= 3"), Rebuild, false, true},
+	{"arg_max for arg_min", sinkOf("k", "SELECT k, arg_max(a, b) AS x FROM t GROUP BY k"), sinkOf("k", "SELECT k, arg_min(a, b) AS x FROM t GROUP BY k"), Rebuild, false, true},
+	{"order of a first", sinkOf("k", "SELECT k, first(a ORDER BY b) AS x FROM t GROUP BY k"), sinkOf("k", "SELECT k, first(a ORDER BY b NULLS FIRST) AS x FROM t GROUP BY k"), Rebuild, false, true},
 	{"swapped", sinkOf("k", "SELECT k, sum(a) AS x, sum(b) AS y FROM t GROUP BY k"), sinkOf("k", "SELECT k, sum(b) AS x, sum(a) AS y FROM t GROUP BY k"), Refinalise, false, false},
 	{"expression", sinkOf("k", "SELECT k, sum(a) AS x FROM t GROUP BY k"), sinkOf("k", "SELECT k, sum(a) + 1 AS x FROM t GROUP BY k"), Refinalise, false, false},
 	{"renamed", sinkOf("k", "SELECT k, sum(a) AS x FROM t GROUP BY k"), sinkOf("k", "SELECT k, sum(a) AS y FROM t GROUP BY k"), Refinalise, false, false},

@@ -78,7 +78,10 @@ type Agg struct {
 	Filter *Expr // FILTER (WHERE …), nil for none
 	Pos    int
 
-	inOrder bool // add the values in their order
+	Order    []sortKey // of first
+	inOrder  bool      // add the values in their order
+	wrote    string    // the author's function, "" for Name; canonical
+	filtered bool      // the author wrote a FILTER, if wrote is set
 }
 
 // Union is UNION ALL.
@@ -181,6 +184,7 @@ func (a *Agg) mapExprs(f func(*Expr) *Expr) *Agg {
 	if a.Filter != nil {
 		c.Filter = f(a.Filter)
 	}
+	c.Order = mapKeys(a.Order, f)
 	return &c
 }
 

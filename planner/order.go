@@ -28,6 +28,7 @@ var ordered = sharing(func(rec func(Node) Node, n Node) Node {
 // A constant splits nothing: GROUP BY ALL leaves it out beside others, and so does this. Where all groups
 // are constants there is one group once there is a row, whichever constants they are: they become one.
 func orderedAggregate(a *Aggregate) Node {
+	a = &Aggregate{In: a.In, Groups: a.Groups, Aggs: slices.Clone(a.Aggs)}
 	below := describe(a.In).cols
 	var splitting []*Expr
 	for _, g := range a.Groups {
@@ -39,6 +40,11 @@ func orderedAggregate(a *Aggregate) Node {
 		splitting = []*Expr{{Op: opConst, Name: "1", Type: "INTEGER", Pos: a.Groups[0].Pos}}
 	}
 	groups, groupAt := sortedUnique(splitting, func(e *Expr) string { return e.canon(below) })
+	for i, g := range a.Aggs {
+		if len(g.Order) > 0 {
+			a.Aggs[i] = g.orderedBy(below, groups)
+		}
+	}
 	aggs, aggAt := sortedUnique(a.Aggs, func(g *Agg) string { return g.canon(below) })
 	types := a.Types()
 	restore := make([]*Expr, 0, len(types))

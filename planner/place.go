@@ -81,6 +81,9 @@ func placed(n Node) bool {
 func withPlaces(root Node, sources map[string]bool) Node {
 	return merge(sharing(func(rec func(Node) Node, n Node) Node {
 		n = mapInputs(n, rec)
+		if a, ok := n.(*Aggregate); ok {
+			return a.withPlaces(sources)
+		}
 		top, ok := n.(*Top)
 		if !ok || top.ties() != byPlace {
 			return n
@@ -90,6 +93,23 @@ func withPlaces(root Node, sources map[string]bool) Node {
 		exprs := append(refs(top.In.Types()), ref(width+2, "BIGINT"))
 		return &Project{In: &Top{In: in, Over: Over{Parts: top.Parts, Order: byPlaceToo(top.Order, width), Pos: top.Pos, text: top.text}, Rows: top.Rows}, Exprs: exprs}
 	})(root))
+}
+
+func (a *Aggregate) withPlaces(sources map[string]bool) Node {
+	out := &Aggregate{In: a.In, Groups: a.Groups, Aggs: slices.Clone(a.Aggs)}
+	width := len(a.In.Types())
+	for i, g := range a.Aggs {
+		if len(g.Order) == 0 || g.ties(a.Groups, a.In) != byPlace {
+			continue
+		}
+		if out.In == a.In {
+			out.In = addPlace(a.In, sources)
+		}
+		completed := *g
+		completed.Order = byPlaceToo(g.Order, width)
+		out.Aggs[i] = &completed
+	}
+	return out
 }
 
 // byPlaceToo appends the place, whose columns start at width.
@@ -113,9 +133,9 @@ func (s *Scan) hasPlace() bool { return slices.Contains(s.Cols, placeRow) }
 
 func (n *Top) ties() tie { return ties(n.In, n.exprs()) }
 
-// byItsPlace: the order ends with the row's place.
-func (n *Top) byItsPlace() bool {
-	for in := n.In; ; {
+// byItsPlace: an order over the rows of a node ends with the row's place.
+func byItsPlace(in Node) bool {
+	for {
 		switch x := in.(type) {
 		case *Filter:
 			in = x.In

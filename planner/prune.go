@@ -132,10 +132,14 @@ func (k *keeper) shared(n *Shared, want []int) (Node, []int) {
 }
 
 func (a *Agg) exprs() []*Expr {
-	if a.Filter == nil {
-		return a.Args
+	out := slices.Clone(a.Args)
+	if a.Filter != nil {
+		out = append(out, a.Filter)
 	}
-	return append(slices.Clone(a.Args), a.Filter)
+	for _, k := range a.Order {
+		out = append(out, k.expr)
+	}
+	return out
 }
 
 // moved inverts a list of kept columns.

@@ -182,6 +182,9 @@ func query(n Node) string {
 // sql writes the aggregate call as DuckDB would take it.
 func (a *Agg) sql(col columns) string {
 	s := duck.Quote(a.Name) + "(" + strings.Join(sqlAll(a.Args, col), ", ") + ")"
+	if len(a.Order) > 0 {
+		s = strings.TrimSuffix(s, ")") + " ORDER BY " + orderSQL(a.Order, col) + ")"
+	}
 	if a.inOrder {
 		s = strings.TrimSuffix(s, ")") + " ORDER BY " + a.Args[0].sql(col) + ")"
 	}

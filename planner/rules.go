@@ -90,7 +90,7 @@ func (c *checker) aggregate(a *Aggregate) []exactness {
 	for _, agg := range a.Aggs {
 		// Beside a group whose equal values look different, DuckDB adds a first() to show one of them.
 		if agg.Pos >= 0 || len(c.refusals) == 0 {
-			c.agg(agg, in)
+			c.agg(agg, a, in)
 		}
 		out = append(out, c.aggregateExactness(agg, in))
 	}
@@ -124,8 +124,8 @@ const (
 	timetzGroup = "a TIME WITH TIME ZONE cannot be a group: 12:00+00 and 13:00+01 are the same moment and look different"
 )
 
-func (c *checker) agg(a *Agg, in []exactness) {
-	if !aggregateFunctions[a.Name] {
+func (c *checker) agg(a *Agg, of *Aggregate, in []exactness) {
+	if !aggregateFunctions[a.Name] && len(a.Order) == 0 {
 		c.refuse(a.Pos, aggregateHints[a.Name], "%s has no incremental rule in this version", a.Name)
 		return
 	}
@@ -145,6 +145,10 @@ func (c *checker) agg(a *Agg, in []exactness) {
 	arg := a.Args[0]
 	if c.inexact(arg, in) {
 		c.refuse(a.Pos, exactHint, "%s of a floating-point aggregate is not exact enough to be kept", a.Name)
+		return
+	}
+	if a.Name == "first" {
+		c.first(a, of, in)
 		return
 	}
 	if hint, ok := argumentRule(a, arg); !ok {
@@ -190,7 +194,7 @@ func argumentRule(a *Agg, arg *Expr) (hint string, ok bool) {
 // retractable: the accumulators can give a row back.
 func retractable(a *Agg, arg *Expr) bool {
 	switch a.Name {
-	case "min", "max":
+	case "min", "max", "first":
 		return false
 	case "sum", "avg":
 		return !isFloat(arg.Type)

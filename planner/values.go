@@ -90,7 +90,7 @@ func (v *values) results(table string) string {
 // ordered makes a floating-point aggregate add in one order, so that the same rows give the same result
 // to the last bit: what was added to the next step is what is taken back.
 func (a *Agg) ordered() *Agg {
-	if len(a.Args) == 0 || !isFloat(a.Args[0].Type) || idempotent[a.Name] || a.Name == "count" {
+	if len(a.Args) == 0 || len(a.Order) > 0 || !isFloat(a.Args[0].Type) || idempotent[a.Name] || a.Name == "count" {
 		return a
 	}
 	c := *a

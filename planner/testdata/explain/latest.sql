@@ -24,3 +24,7 @@ QUALIFY nth <= 3;
 CREATE SINK mart.best PRIMARY KEY (store) AS
 SELECT store, sum(amount) AS revenue FROM latest GROUP BY store
 ORDER BY revenue DESC, store LIMIT 10;
+
+CREATE SINK mart.last_seen PRIMARY KEY (store) AS
+SELECT store, max_by(status, changed_at) AS status, last(amount ORDER BY changed_at, order_id) AS amount, count(*) AS changes
+FROM changes GROUP BY store;
