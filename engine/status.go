@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
@@ -58,6 +59,9 @@ func (p *Pipeline) Status(ctx context.Context) (Status, error) {
 	blocked, err = asBlocked(err)
 	if blocked != nil {
 		s.Blocked = blocked
+	}
+	if recoverable(s.Blocked) {
+		s.Blocked = fmt.Errorf("%w; the next run tries to build it again", s.Blocked)
 	}
 	return s, err
 }
