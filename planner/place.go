@@ -195,12 +195,12 @@ func orderHint(in Node, keys []*Expr) string {
 
 // addPlaces makes a sink's orders unique by the place of its rows. The author's SELECT leaves open which
 // of equal rows comes first; what is compared with the table is then the plan itself, written out, which
-// has been proven to mean what the author's does.
-func (p *planning) addPlaces(sink *Sink) {
+// has been proven to mean what the author's does. It is false after a fault.
+func (p *planning) addPlaces(sink *Sink) bool {
 	sources := map[string]bool{}
 	root := withPlaces(sink.root, sources)
 	if len(sources) == 0 {
-		return
+		return true
 	}
 	sink.root = root
 	names := make([]string, len(sink.Columns))
@@ -209,8 +209,17 @@ func (p *planning) addPlaces(sink *Sink) {
 	}
 	sink.OneShot = "SELECT " + strings.Join(names, ", ") + " FROM (" + query(root) + ")"
 	for i := range p.plan.Sources {
-		if s := &p.plan.Sources[i]; sources[s.Name] && len(s.Shown()) == len(s.Columns) {
-			s.Columns = append(s.Columns, placeColumns()...)
+		s := &p.plan.Sources[i]
+		if !sources[s.Name] || len(s.Shown()) < len(s.Columns) {
+			continue
 		}
+		for _, c := range s.Columns {
+			if lower(c.Name) == placeFile || lower(c.Name) == placeRow {
+				p.fault(s.Decl.Head, "give it another name", "the column name %s is taken by the place of a row", c.Name)
+				return false
+			}
+		}
+		s.Columns = append(s.Columns, placeColumns()...)
 	}
+	return true
 }

@@ -203,7 +203,9 @@ func (p *planning) sink(ctx context.Context, s *sql.Sink, root Node, g *gate) (*
 	if err := p.prove(ctx, s, root); err != nil {
 		return nil, err
 	}
-	p.addPlaces(sink)
+	if !p.addPlaces(sink) {
+		return nil, nil
+	}
 	p.name(s, sink, g)
 	return sink, nil
 }

@@ -1,0 +1,4 @@
+ATTACH 'm.duckdb' AS m;
+CREATE SOURCE t (k INTEGER, a INTEGER, _ETL_row BIGINT) FROM 't.parquet';
+
+CREATE SINK m.s1 PRIMARY KEY (k) AS SELECT DISTINCT ON (k) k, a FROM t ORDER BY k, abs(a);
