@@ -28,6 +28,7 @@ type finish func(acc func(name string) string) string
 type foldRules struct {
 	weighted bool     // rows can be taken back: they carry _w
 	below    []string // canonical columns of the input, for names
+	called   string   // the canonical argument of all aggregates, where the input has another
 	accs     []accumulator
 	have     map[string]bool
 }
@@ -114,6 +115,8 @@ func (f *foldRules) rule(a *Agg) finish {
 		return f.firstRule(a, arg)
 	case "min", "max":
 		return f.extremum(a, arg)
+	case "bit_and", "bit_or", "bit_xor":
+		return f.bits(a, arg)
 	case "var_pop", "var_samp", "stddev_pop", "stddev_samp":
 		if wide, ok := smallInteger(arg.expr); ok {
 			return f.exactMoments(a, arg, wide)
@@ -124,7 +127,10 @@ func (f *foldRules) rule(a *Agg) finish {
 }
 
 func (f *foldRules) arg(a *Agg) *aggArg {
-	arg := &aggArg{canon: a.canonArg(f.below)}
+	arg := &aggArg{canon: f.called}
+	if arg.canon == "" {
+		arg.canon = a.canonArg(f.below)
+	}
 	if len(a.Args) == 1 {
 		arg.expr, arg.sql, arg.typ = a.Args[0], a.Args[0].sql(cols("")), a.Args[0].Type
 	}

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -15,6 +16,17 @@ type authored struct {
 	items     []item
 	named     []word
 	orderings []ordering
+	asks      []ask // outermost first: of a chain of UNIONs the last
+}
+
+// ask is a DISTINCT, or a set operation without ALL.
+type ask struct {
+	word  string
+	pos   int // of the keyword
+	sel   int // which SELECT it is in, 0 for a set operation
+	from  int // where the left side of a set operation begins
+	depth int
+	used  bool
 }
 
 // call is a call of an aggregate.
@@ -54,7 +66,8 @@ type word struct {
 }
 
 func (g *gate) callOf(o object, name string, args []any, pos int) call {
-	c := call{name: canonicalAggregate(name), distinct: isSet(o, "distinct"), filter: child(o, "filter") != nil, pos: pos, sel: g.sel}
+	name = canonicalAggregate(name)
+	c := call{name: name, distinct: isSet(o, "distinct") && !sameDistinct(name), filter: child(o, "filter") != nil, pos: pos, sel: g.sel}
 	if len(args) == 1 {
 		arg, _ := args[0].(object)
 		if parts := children(arg, "column_names"); len(parts) > 0 {
@@ -73,7 +86,7 @@ func (g *gate) itemsOf(o object) {
 			return
 		}
 		for start > 0 && strings.ContainsRune("( \n\t\r", rune(g.text[start-1])) { // (a + b) * c starts at its bracket
-			if before := strings.TrimRight(g.text[:start], " \n\t\r"); !strings.HasSuffix(before, "(") {
+			if before := strings.TrimRight(g.text[:start], " \n\t\r"); !strings.HasSuffix(before, "(") || setsOpen.MatchString(before) {
 				break
 			} else {
 				start = len(before) - 1
@@ -99,6 +112,9 @@ func (g *gate) itemsOf(o object) {
 	add(havingItem, o["having"])
 	g.wordsOf(o)
 }
+
+// setsOpen is the bracket of grouping sets, which is not one of an expression.
+var setsOpen = regexp.MustCompile(`(?i)\b(rollup|cube|sets)\s*\($`)
 
 // wordsOf records the names and constants of one SELECT, in order of position.
 func (g *gate) wordsOf(v any) {
@@ -146,6 +162,10 @@ func (a *authored) locate(n Node) {
 		if !ok || agg.located() {
 			return
 		}
+		if agg.Asked != nil {
+			a.locateAsked(agg)
+			return
+		}
 		sel := a.selectOf(agg, taken)
 		taken[sel] = true
 		for _, x := range agg.Aggs {
@@ -163,9 +183,30 @@ func (a *authored) locate(n Node) {
 	})
 }
 
+// locateAsked finds the DISTINCT or set operation that distinct rows are from, and its columns: those of
+// the first SELECT.
+func (a *authored) locateAsked(agg *Aggregate) {
+	at := slices.IndexFunc(a.asks, func(k ask) bool { return !k.used && k.word == agg.Asked.word })
+	if at < 0 {
+		return
+	}
+	k := &a.asks[at]
+	k.used = true
+	agg.Asked.pos = k.pos
+	for _, g := range agg.Groups {
+		at := slices.IndexFunc(a.items, func(it item) bool {
+			here := it.sel == k.sel || k.sel == 0 && it.start >= k.from && it.start < k.pos
+			return here && it.kind == selectItem && g.Name != "" && (strings.EqualFold(it.column, g.Name) || strings.EqualFold(it.alias, g.Name))
+		})
+		if at >= 0 {
+			g.Pos = a.items[at].start
+		}
+	}
+}
+
 // located: a common table expression is met once for each of its readers.
 func (n *Aggregate) located() bool {
-	return slices.ContainsFunc(n.Aggs, func(a *Agg) bool { return a.Pos >= 0 })
+	return n.Asked != nil && n.Asked.pos >= 0 || slices.ContainsFunc(n.Aggs, func(a *Agg) bool { return a.Pos >= 0 })
 }
 
 // selectOf finds the SELECT an aggregate was bound from: one that has a call for each of its functions
@@ -209,7 +250,7 @@ func (a *authored) callFor(agg *Agg, in Node, sel int) *call {
 	var best *call
 	for i := range a.calls {
 		c := &a.calls[i]
-		if c.sel == sel && c.name == cmp.Or(agg.wrote, agg.Name) && c.filter == agg.hasFilter() && (best == nil || best.used && !c.used) && c.holds(agg, in) {
+		if c.sel == sel && c.name == cmp.Or(agg.wrote, agg.Name) && c.distinct == agg.Distinct && c.filter == agg.hasFilter() && (best == nil || best.used && !c.used) && c.holds(agg, in) {
 			best = c
 		}
 	}
@@ -254,8 +295,6 @@ func plainColumn(e *Expr, in Node) string {
 	case *Scan:
 		return in.Cols[e.Ref]
 	case *Filter:
-		return plainColumn(e, in.In)
-	case *Shared:
 		return plainColumn(e, in.In)
 	case *Top:
 		if e.Ref < len(in.In.Types()) {

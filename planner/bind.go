@@ -70,7 +70,7 @@ func quoteNonFinite(doc string) string {
 type binder struct {
 	sources map[string]bool
 	file    func(int) int
-	ctes    map[int]*Shared
+	ctes    map[int]Node // common table expressions
 }
 
 // bind plans a SELECT over the empty source tables.
@@ -83,7 +83,7 @@ func bind(ctx context.Context, eng *duck.Engine, sources map[string]bool, q comp
 	if len(plans) != 1 {
 		return nil, refuse(-1, "", notOneSelect)
 	}
-	b := &binder{sources: sources, file: q.file, ctes: map[int]*Shared{}}
+	b := &binder{sources: sources, file: q.file, ctes: map[int]Node{}}
 	plan, _ := plans[0].(object)
 	root, err := b.node(plan)
 	if err == nil && !wellFormed(root) {
@@ -149,10 +149,12 @@ func (b *binder) node(n object) (Node, error) {
 		if text(n, "distinct_type") == "DISTINCT_ON" {
 			return b.distinctOn(n, in[0])
 		}
-		return nil, refuse(-1, operatorHint(kind), "%s is not supported by this version", operatorName(kind))
+		return b.distinct(n, in[0])
+	case "LOGICAL_EXCEPT", "LOGICAL_INTERSECT":
+		return b.setOperation(n, in)
 	case "LOGICAL_UNION":
 		if !isSet(n, "setop_all") {
-			return nil, refuse(-1, "write UNION ALL, and GROUP BY where duplicates must go", "UNION without ALL is not supported by this version")
+			return nil, refuse(-1, "", "a union that drops rows itself has no rule")
 		}
 		return b.union(in)
 	case "LOGICAL_ORDER_BY": // a table has no order
@@ -166,16 +168,15 @@ func (b *binder) node(n object) (Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.ctes[index] = &Shared{In: def}
+		b.ctes[index] = def
 		return b.node(in[1])
 	case "LOGICAL_CTE_REF":
 		index, _ := integer(n["cte_index"])
-		shared := b.ctes[index]
-		if shared == nil {
+		def := b.ctes[index]
+		if def == nil {
 			return nil, refuse(-1, "", "a recursive common table expression has no incremental rule")
 		}
-		shared.refs++
-		return shared, nil
+		return def, nil
 	default:
 		return nil, refuse(-1, operatorHint(kind), "%s is not supported by this version", operatorName(kind))
 	}
@@ -183,7 +184,7 @@ func (b *binder) node(n object) (Node, error) {
 
 // inputsOf is how many inputs the known operators need.
 var inputsOf = map[string]int{
-	"LOGICAL_FILTER": 1, "LOGICAL_PROJECTION": 1, "LOGICAL_AGGREGATE_AND_GROUP_BY": 1, "LOGICAL_UNION": 2,
+	"LOGICAL_FILTER": 1, "LOGICAL_PROJECTION": 1, "LOGICAL_AGGREGATE_AND_GROUP_BY": 1, "LOGICAL_UNION": 2, "LOGICAL_EXCEPT": 2, "LOGICAL_INTERSECT": 2,
 	"LOGICAL_ORDER_BY": 1, "LOGICAL_WINDOW": 1, "LOGICAL_LIMIT": 1, "LOGICAL_DISTINCT": 1, "LOGICAL_MATERIALIZED_CTE": 2,
 }
 
@@ -191,16 +192,12 @@ func operatorName(kind string) string {
 	switch kind {
 	case "LOGICAL_COMPARISON_JOIN", "LOGICAL_ANY_JOIN", "LOGICAL_DELIM_JOIN", "LOGICAL_CROSS_PRODUCT", "LOGICAL_ASOF_JOIN", "LOGICAL_POSITIONAL_JOIN":
 		return "a join"
-	case "LOGICAL_DISTINCT":
-		return "DISTINCT"
 	case "LOGICAL_WINDOW":
 		return "a window function"
 	case "LOGICAL_LIMIT":
 		return "LIMIT"
 	case "LOGICAL_UNNEST":
 		return "UNNEST"
-	case "LOGICAL_EXCEPT", "LOGICAL_INTERSECT":
-		return strings.TrimPrefix(kind, "LOGICAL_")
 	case "LOGICAL_DUMMY_SCAN", "LOGICAL_EXPRESSION_GET", "LOGICAL_COLUMN_DATA_GET":
 		return "a SELECT that reads no source"
 	}
@@ -209,8 +206,6 @@ func operatorName(kind string) string {
 
 func operatorHint(kind string) string {
 	switch kind {
-	case "LOGICAL_DISTINCT":
-		return "SELECT DISTINCT a, b is SELECT a, b … GROUP BY a, b"
 	case "LOGICAL_DUMMY_SCAN", "LOGICAL_EXPRESSION_GET", "LOGICAL_COLUMN_DATA_GET":
 		return "read from a CREATE SOURCE; constants can be columns of such a SELECT"
 	}
@@ -259,17 +254,11 @@ func (b *binder) aggregate(n, in object) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	const hint, msg = "write one sink per grouping", "GROUPING SETS, ROLLUP and CUBE are not supported by this version"
-	sets := children(n, "grouping_sets")
-	if len(sets) > 1 || len(children(n, "grouping_functions")) > 0 {
-		return nil, refuse(-1, hint, msg)
+	sets, err := groupingSets(n, len(groups))
+	if err != nil {
+		return nil, err
 	}
-	if len(sets) == 1 {
-		if set, _ := sets[0].([]any); len(set) != len(groups) {
-			return nil, refuse(-1, hint, msg)
-		}
-	}
-	a := &Aggregate{In: below, Groups: groups}
+	a := &Aggregate{In: below, Groups: groups, Sets: sets}
 	for _, x := range children(n, "expressions") {
 		o, _ := x.(object)
 		agg, err := b.agg(o)

@@ -257,9 +257,7 @@ func (b *binder) agg(o object) (*Agg, error) {
 			return nil, err
 		}
 	}
-	if text(o, "aggregate_type") == "DISTINCT" && !idempotent[a.Name] {
-		return nil, refuse(-1, distinctHint(a.Name), "%s(DISTINCT …) is not supported by this version", a.Name)
-	}
+	a.Distinct = text(o, "aggregate_type") == "DISTINCT" && !sameDistinct(a.Name)
 	if o["function_data"] == nil {
 		if first, err := b.asFirst(a, child(o, "order_bys")["orders"]); first {
 			return a, err

@@ -12,7 +12,7 @@ import (
 // no case, no order that does not matter. Two pipelines that mean the same have the same form.
 // canonVersion changes whenever the form of an unchanged pipeline does; then the stored SQL is hashed
 // again with the new code before plans are compared.
-const canonVersion = 1
+const canonVersion = 2
 
 // description is the canonical form of a node: of each column, and of the rows.
 type description struct {
@@ -52,19 +52,20 @@ func describe(n Node) description {
 		in := describe(n.In)
 		return description{cols: append(slices.Clone(in.cols), "row_number"+levelOf(n)), rows: fmt.Sprintf("first(%d | %s | %s)", n.Rows, n.canon(in.cols), in.rows)}
 	case *Union:
-		var branches []string
+		var rows []string // the branches are in order: order.go
+		columns := make([][]string, len(n.Type))
 		for _, in := range n.Ins {
 			b := describe(in)
-			branches = append(branches, "("+strings.Join(b.cols, "; ")+" | "+b.rows+")")
+			rows = append(rows, b.rows)
+			for i, col := range b.cols {
+				columns[i] = append(columns[i], col)
+			}
 		}
-		slices.Sort(branches)
-		d := description{rows: "union(" + strings.Join(branches, ", ") + ")"}
-		for i := range n.Type {
-			d.cols = append(d.cols, fmt.Sprintf("union.%d", i))
+		d := description{rows: "union(" + strings.Join(rows, ", ") + ")"}
+		for _, col := range columns {
+			d.cols = append(d.cols, "each("+strings.Join(col, " | ")+")")
 		}
 		return d
-	case *Shared:
-		return describe(n.In)
 	}
 	panic(fmt.Sprintf("planner: no canonical form for %T", n))
 }
@@ -197,7 +198,7 @@ func canonConjuncts(conjuncts []*Expr, below []string) string {
 }
 
 func (a *Agg) canon(below []string) string {
-	s := a.Name + "(" + strings.Join(canonAll(a.Args, below), ", ") + ")"
+	s := a.Name + "(" + a.distinctly("distinct ") + strings.Join(canonAll(a.Args, below), ", ") + ")"
 	if len(a.Order) > 0 {
 		s += " order by " + canonKeys(a.Order, below)
 	}

@@ -13,11 +13,14 @@ type changes struct {
 	news, olds columns
 	onNew      string // true for rows that exist after the batch
 	onOld      string // true for rows that existed before it
+	distinct   bool   // a row that exists before and after is the same
+	stays      bool   // none that exists ever goes
 }
 
 // delta emits +1 for the new of every changed row and −1 for the old, as far as the conjuncts of a
 // HAVING let them through. Conditions run only for rows that exist, as they would in the SELECT: of a
-// group that is gone, ln(count(*)) would be an error.
+// group that is gone, ln(count(*)) would be an error. Of distinct rows only those are emitted that come or
+// go.
 func (f *changes) delta(conjuncts []*Expr) delta {
 	side := func(col columns, weight int, on string) string {
 		exprs := make([]string, len(f.types))
@@ -29,10 +32,21 @@ func (f *changes) delta(conjuncts []*Expr) delta {
 		if len(conjuncts) > 0 {
 			where = fmt.Sprintf("CASE WHEN _on THEN coalesce(%s, false) ELSE false END", conjunction(conjuncts, cols("")))
 		}
-		return fmt.Sprintf("SELECT * EXCLUDE (_on), %d::BIGINT AS _w FROM (%s) WHERE %s", weight, rows, where)
+		columns := "SELECT * EXCLUDE (_on)"
+		if weight != 0 {
+			columns += fmt.Sprintf(", %d::BIGINT AS _w", weight)
+		}
+		return columns + " FROM (" + rows + ") WHERE " + where
+	}
+	onNew, onOld := f.onNew, f.onOld
+	if f.distinct {
+		onNew, onOld = "("+f.onNew+" AND NOT "+f.onOld+")", "("+f.onOld+" AND NOT "+f.onNew+")"
+		if f.stays {
+			return delta{sql: side(f.news, 0, onNew), types: f.types}
+		}
 	}
 	return delta{
-		sql:      side(f.news, 1, f.onNew) + " UNION ALL " + side(f.olds, -1, f.onOld),
+		sql:      side(f.news, 1, onNew) + " UNION ALL " + side(f.olds, -1, onOld),
 		types:    f.types,
 		weighted: true,
 	}
@@ -86,18 +100,29 @@ func stepRowKey(n Node) ([]*Expr, bool) {
 	return nil, false
 }
 
-// stepKey identifies what a step keeps: the rows it is made from, and with them what it makes of them.
+// stepKey identifies what a step keeps: the rows it is made from, and, but for a fold, with them what it
+// makes of them. A fold is found again whichever aggregates are asked for.
 // Both are "" for a node that is no step.
 func stepKey(n Node) (rows, key string) {
 	switch n := n.(type) {
 	case *Aggregate:
 		d := describe(n)
+		if !n.needsRows() {
+			return d.rows, foldRows(n)
+		}
 		return d.rows, strings.Join(d.cols, "; ") + " | " + d.rows
 	case *Top:
 		d, in := describe(n), describe(n.In)
 		return "partitions(" + strings.Join(canonAll(n.Parts, in.cols), "; ") + " | " + in.rows + ")", strings.Join(d.cols, "; ") + " | " + d.rows
 	}
 	return "", ""
+}
+
+// stepID names a step by what it keeps, so that it is found again after a restart. Nothing in it depends
+// on the order of the SELECT's parts, or on the other sinks.
+func stepID(n Node) string {
+	_, key := stepKey(n)
+	return stepKind(n) + "/" + shortHash(key)
 }
 
 // stepKind is how a node is kept up to date.

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -167,10 +168,11 @@ func isSink(p part) bool { return strings.HasPrefix(p.of, "sink ") }
 
 // title names a part in a message; an output column is named by itself.
 func (p part) title() string {
+	name := cmp.Or(p.asked, p.name)
 	if isSink(p) && p.alone {
-		return p.name
+		return name
 	}
-	return p.of + ": " + p.name
+	return p.of + ": " + name
 }
 
 // ownerPos is where the sink or source of a part that is gone stands now.

@@ -23,9 +23,10 @@ func (d delta) withWeight() string {
 
 type compiler struct {
 	plan  *Plan
-	steps map[string]*changes // by step key
-	ids   map[string]string   // step key → step ID
-	reads map[string]int      // source → scans of it
+	whole map[string]*Aggregate // rows → all that is kept of them
+	folds map[string]*fold      // rows → the step that keeps them
+	steps map[string]*changes   // local steps, by step key
+	reads map[string]int        // source → scans of it
 }
 
 // InputRelation is the relation the engine provides for a source during a batch, with the source's
@@ -38,7 +39,7 @@ func (c *compiler) delta(n Node) delta {
 		c.reads[n.Source]++
 		return delta{sql: "SELECT " + selection(qualified(n.Cols)) + " FROM " + duck.Quote(InputRelation(n.Source)) + " AS _t", types: n.Type}
 	case *Filter:
-		if step := c.step(unshared(n.In)); step != nil {
+		if step := c.step(n.In); step != nil {
 			return step.delta(n.Conjuncts)
 		}
 		in := c.delta(n.In)
@@ -55,8 +56,6 @@ func (c *compiler) delta(n Node) delta {
 		return c.step(n).delta(nil)
 	case *Union:
 		return c.union(n)
-	case *Shared:
-		return c.delta(n.In) // an equal Aggregate below is compiled once
 	}
 	panic(fmt.Sprintf("planner: no step for %T", n)) // every Node of ir.go is above
 }
@@ -73,14 +72,6 @@ func (c *compiler) step(n Node) *changes {
 		return c.top(n)
 	}
 	return nil
-}
-
-// unshared looks through the mark of a common table expression.
-func unshared(n Node) Node {
-	if s, ok := n.(*Shared); ok {
-		return s.In
-	}
-	return n
 }
 
 func (c *compiler) union(n *Union) delta {

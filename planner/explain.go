@@ -91,8 +91,18 @@ func (e *explanation) aggregate(s Step, a *Aggregate) {
 	if len(a.Groups) == 0 {
 		groups, growth = "nothing", "one row"
 	}
-	e.item("groups by", "%s", groups)
+	by := "groups by"
+	if s.Kind == "distinct" {
+		growth = "one row per distinct row"
+	}
+	if a.Asked != nil {
+		by = lower(a.Asked.word)
+	}
+	e.item(by, "%s", groups)
 	e.input(a.In, wrote)
+	for _, v := range a.distincts() {
+		e.item("and", "the distinct rows of %s", strings.Join(e.feeds(v.rows), ", "))
+	}
 	width := 0
 	for _, x := range a.Aggs {
 		width = max(width, len(aggWords(x, wrote)))
@@ -118,11 +128,14 @@ func (e *explanation) aggregate(s Step, a *Aggregate) {
 
 // input tells which rows a step reads.
 func (e *explanation) input(n Node, wrote *authored) {
-	if from := e.feeds(n); len(from) > 0 {
-		e.item("input", "rows of %s, which can be taken back", strings.Join(from, ", "))
-	} else {
-		e.item("input", "rows of %s, which only come", strings.Join(sourcesOf(n), ", "))
+	from, how := e.feeds(n), "only come"
+	if len(from) == 0 {
+		from = sourcesOf(n)
 	}
+	if retracts(n) {
+		how = "can be taken back"
+	}
+	e.item("input", "rows of %s, which %s", strings.Join(from, ", "), how)
 	for _, where := range filtersBelow(n, wrote) {
 		e.item("where", "%s%s", where.text, e.place(where.pos))
 	}
@@ -147,20 +160,21 @@ func aggWords(a *Agg, wrote *authored) string {
 	if text := oneLine(callText(wrote.text, a.Pos)); text != "" {
 		return text
 	}
+	if a.Filter != nil && a.Name == "count_star" { // of an INTERSECT or EXCEPT
+		return map[bool]string{true: "the rows of the left side", false: "the rows of the right side"}[a.Filter.Op == opRef]
+	}
 	return a.Name
 }
 
 func (e *explanation) sink(s Sink) {
 	e.line("\nsink %s%s", s.Name, e.place(s.Decl.Head.Start))
 	e.item("key", "(%s): %s", strings.Join(s.Key, ", "), e.unique(s))
-	if top := topStepOf(s.root); top != nil {
-		for _, f := range havingOf(s.root, top, s.wrote) {
-			name := "having"
-			if _, ok := top.(*Top); ok {
-				name = "where"
-			}
-			e.item(name, "%s%s", cmp.Or(f.text, "OFFSET"), e.place(f.pos))
-		}
+	name := "having"
+	if _, ok := topStepOf(s.root).(*Top); ok {
+		name = "where"
+	}
+	for _, f := range filtersBelow(s.root, s.wrote) {
+		e.item(name, "%s%s", cmp.Or(f.text, "OFFSET"), e.place(f.pos))
 	}
 	for i, c := range s.Columns {
 		name, note := "columns", ""
@@ -180,12 +194,17 @@ func (e *explanation) unique(s Sink) string {
 	switch {
 	case len(s.Key) == 0:
 		return "at most one row, that of " + steps
-	case topAggregate(s.root) != nil:
-		return "the groups of " + steps
 	case topStepOf(s.root) != nil:
-		return e.uniqueRows(s)
+		top, ok := topStepOf(s.root).(*Aggregate)
+		switch {
+		case !ok:
+			return e.uniqueRows(s)
+		case kindOf(top) == "distinct":
+			return "the distinct rows of " + steps
+		}
+		return "the groups of " + steps
 	}
-	return "the groups of " + steps + ", and a constant per branch"
+	return "the groups of " + steps + ", of which no two share one"
 }
 
 // feeds lists the steps whose rows reach a node.
@@ -218,7 +237,7 @@ func sourcesOf(n Node) []string {
 	return out
 }
 
-// filtersBelow are the conditions between an aggregate and the steps or sources below it.
+// filtersBelow are the conditions between a node and the steps or sources below it.
 func filtersBelow(n Node, wrote *authored) []part {
 	var out []part
 	switch x := n.(type) {
@@ -231,17 +250,6 @@ func filtersBelow(n Node, wrote *authored) []part {
 		out = append(out, filtersBelow(in, wrote)...)
 	}
 	return slices.CompactFunc(out, func(a, b part) bool { return a.text == b.text && a.pos == b.pos })
-}
-
-func havingOf(n, top Node, wrote *authored) []part {
-	var out []part
-	for n != top {
-		if f, ok := n.(*Filter); ok {
-			out = append(out, filterParts(f, wrote)...)
-		}
-		n = n.inputs()[0]
-	}
-	return out
 }
 
 // author is who wrote the SELECT that a step comes from.

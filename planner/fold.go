@@ -22,23 +22,59 @@ func finished(groups int, aggs []finish, acc func(string) string) columns {
 	}
 }
 
-// fold compiles an Aggregate to the step of the same name. One query reads the batch once, groups it
-// and joins the state, giving the old and new row of every touched group.
+// fold gives the changed groups of an Aggregate, with the aggregates it asks for.
 func (c *compiler) fold(a *Aggregate) *changes {
-	_, key := stepKey(a)
-	if f, ok := c.steps[key]; ok {
-		return f
+	rows := foldRows(a)
+	if c.folds[rows] == nil {
+		c.folds[rows] = c.foldStep(c.whole[rows])
 	}
-	in := c.delta(a.In)
-	k := len(c.plan.Steps)
-	below := describe(a.In)
-	rules := &foldRules{weighted: in.weighted, below: below.cols, have: map[string]bool{}}
-	f := &changes{table: fmt.Sprintf("n%d", k), types: a.Types(), onNew: `"_n" > 0`, onOld: "_had"}
+	f := c.folds[rows]
+	below := describe(a.In).cols
 	var aggs []finish
 	for _, agg := range a.Aggs {
-		aggs = append(aggs, rules.rule(agg))
+		aggs = append(aggs, f.finish[agg.canon(below)])
 	}
-	f.news, f.olds = finished(len(a.Groups), aggs, newAcc), finished(len(a.Groups), aggs, oldAcc)
+	groups := len(a.Groups)
+	return &changes{table: f.table, types: a.Types(), news: finished(groups, aggs, newAcc), olds: finished(groups, aggs, oldAcc),
+		onNew: f.onNew, onOld: "_had", distinct: len(aggs) == 0, stays: f.stays}
+}
+
+// fold is a compiled step: what it keeps is asked for by one Aggregate or several.
+type fold struct {
+	table  string // n<k>: c0..cn the groups, accumulators new and (prefix _old_) old, _had
+	onNew  string
+	stays  bool              // no group is ever taken back
+	finish map[string]finish // by canonical form of the aggregate
+}
+
+// foldStep compiles an Aggregate to the step that keeps it. One query reads the batch once, groups it and
+// joins the state, giving the old and new row of every touched group.
+func (c *compiler) foldStep(a *Aggregate) *fold {
+	in := c.delta(a.In)
+	below := describe(a.In)
+	f := &fold{stays: !in.weighted, finish: map[string]finish{}}
+	rules := &foldRules{weighted: in.weighted, below: below.cols, have: map[string]bool{}}
+	for _, agg := range a.Aggs {
+		if one, ok := a.oneValue(agg); ok {
+			f.finish[agg.canon(below.cols)] = func(func(string) string) string { return one }
+		} else if !agg.Distinct {
+			f.finish[agg.canon(below.cols)] = rules.rule(agg)
+		}
+	}
+	parts := []partials{{in: in.sql, groups: groupKeys(a.Groups)}}
+	var accs []accumulator
+	for _, v := range a.distincts() {
+		d := c.delta(v.rows)
+		of := &foldRules{weighted: d.weighted, called: v.canon, have: map[string]bool{}}
+		for _, agg := range v.aggs {
+			f.finish[agg.canon(below.cols)] = of.rule(v.over(agg, len(a.Groups)))
+		}
+		parts = append(parts, partials{in: d.sql, groups: plainColumns(len(a.Groups)), accs: of.accs})
+		accs = append(accs, of.accs...)
+	}
+	k := len(c.plan.Steps)
+	f.table = fmt.Sprintf("n%d", k)
+	f.onNew = `"_n" > 0`
 	if len(a.Groups) == 0 {
 		f.onNew = "true" // the one row of an aggregate without groups is there before any input
 	}
@@ -55,19 +91,21 @@ func (c *compiler) fold(a *Aggregate) *changes {
 			return fmt.Sprintf("CASE WHEN %s < 0 THEN error('a group lost more rows than it had') ELSE %s END", n, n)
 		}
 	}
+	parts[0].accs = append([]accumulator{rows}, rules.accs...)
 	// In the order of their names, the layout does not depend on how the SELECT was written.
-	slices.SortFunc(rules.accs, func(a, b accumulator) int { return strings.Compare(a.name, b.name) })
-	accs := append([]accumulator{rows}, rules.accs...)
+	accs = append(accs, rules.accs...)
+	slices.SortFunc(accs, func(a, b accumulator) int { return strings.Compare(a.name, b.name) })
+	accs = append([]accumulator{rows}, accs...)
 	for _, acc := range accs {
 		state.Cols = append(state.Cols, Col{Name: acc.name, Type: acc.typ})
 	}
 	step := Step{
-		ID:    c.ids[key],
-		Kind:  "fold",
+		ID:    stepID(a),
+		Kind:  kindOf(a),
 		node:  a,
 		State: state,
 		Pos:   aggregatePosition(a),
-		Run:   []string{changedGroups(f.table, a, in, state, accs)},
+		Run:   []string{f.changedGroups(a, batch(parts), state, accs)},
 		Keep: []string{
 			fmt.Sprintf("DELETE FROM %s s USING %s n WHERE n._had AND %s", state.Name, f.table, nullSafe(len(a.Groups), "s.", "n.")),
 			fmt.Sprintf("INSERT INTO %s SELECT %s FROM %s WHERE %s", state.Name, state.columnList(), f.table, f.onNew),
@@ -80,20 +118,21 @@ func (c *compiler) fold(a *Aggregate) *changes {
 		step.Counted = fmt.Sprintf(`SELECT coalesce(sum("_n" - coalesce("_old__n", 0)), 0)::BIGINT FROM %s`, f.table)
 	}
 	c.plan.Steps = append(c.plan.Steps, step)
-	c.steps[key] = f
 	return f
 }
 
-func changedGroups(table string, a *Aggregate, in delta, state Table, accs []accumulator) string {
-	groups := make([]string, len(a.Groups))
-	for i, g := range a.Groups {
-		groups[i] = groupKey(g)
+// kindOf: a fold that keeps nothing but its groups keeps distinct rows.
+func kindOf(a *Aggregate) string {
+	if len(a.Aggs) == 0 && len(a.Groups) > 0 {
+		return "distinct"
 	}
-	partials := make([]string, len(accs))
+	return "fold"
+}
+
+func (f *fold) changedGroups(a *Aggregate, batch string, state Table, accs []accumulator) string {
 	merged := make([]string, len(accs))
 	olds := make([]string, len(accs))
 	for i, acc := range accs {
-		partials[i] = acc.partial + " AS " + newAcc(acc.name)
 		merge := acc.merge
 		if merge == nil {
 			merge = added(acc.name, acc.typ)
@@ -101,18 +140,31 @@ func changedGroups(table string, a *Aggregate, in delta, state Table, accs []acc
 		merged[i] = merge(prefixed("s."), prefixed("d.")) + " AS " + newAcc(acc.name)
 		olds[i] = "s." + newAcc(acc.name) + " AS " + oldAcc(acc.name)
 	}
-	batch := fmt.Sprintf("SELECT %s FROM (%s)", list(aliased(groups), strings.Join(partials, ", ")), in.sql)
-	if len(groups) > 0 {
-		batch += " GROUP BY " + ordinals(len(groups))
-	}
+	n := len(a.Groups)
 	return fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s FROM (%s) d LEFT JOIN %s s ON %s",
-		table,
-		list(each(len(groups), "d.c%[1]d"), strings.Join(merged, ", "), strings.Join(olds, ", "), `s."_n" IS NOT NULL AS _had`),
-		batch, state.Name, nullSafe(len(groups), "d.", "s."))
+		f.table,
+		list(each(n, "d.c%[1]d"), strings.Join(merged, ", "), strings.Join(olds, ", "), `s."_n" IS NOT NULL AS _had`),
+		batch, state.Name, nullSafe(n, "d.", "s."))
 }
 
 func prefixed(prefix string) func(string) string {
 	return func(name string) string { return prefix + newAcc(name) }
+}
+
+func groupKeys(groups []*Expr) []string {
+	out := make([]string, len(groups))
+	for i, g := range groups {
+		out[i] = groupKey(g)
+	}
+	return out
+}
+
+func plainColumns(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("c%d", i)
+	}
+	return out
 }
 
 // groupKey writes a grouping expression. DuckDB groups −0.0 with 0.0 and shows either; the state keeps
@@ -125,41 +177,15 @@ func groupKey(e *Expr) string {
 	return s
 }
 
-// stepIDs names the steps by what they group, so that a step is found again after a restart and after
-// a change of its aggregates. Steps that group the same rows by the same columns, with other
-// aggregates, are told apart by those too. Nothing here depends on the order of the SELECT's parts.
-func stepIDs(sinks []Sink) map[string]string {
-	keys := map[string]map[string]bool{} // rows → keys
-	kinds := map[string]string{}
-	for _, s := range sinks {
-		walkNodes(s.root, func(n Node) {
-			if rows, key := stepKey(n); key != "" {
-				if keys[rows] == nil {
-					keys[rows] = map[string]bool{}
-				}
-				keys[rows][key] = true
-				kinds[key] = stepKind(n)
-			}
-		})
-	}
-	ids := map[string]string{}
-	for rows, same := range keys {
-		for key := range same {
-			ids[key] = kinds[key] + "/" + shortHash(rows)
-			if len(same) > 1 {
-				ids[key] += "/" + shortHash(key)
-			}
-		}
-	}
-	return ids
-}
-
 func shortHash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:6])
 }
 
 func aggregatePosition(a *Aggregate) int {
+	if a.Asked != nil && a.Asked.pos >= 0 {
+		return a.Asked.pos
+	}
 	for _, g := range a.Groups {
 		if p := g.position(); p >= 0 {
 			return p

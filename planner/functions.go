@@ -62,7 +62,7 @@ var (
 // accumulators.go.
 var aggregateFunctions = words(`
 arg_max arg_max_null arg_min arg_min_null
-avg bool_and bool_or count count_if count_star max min stddev_pop stddev_samp sum var_pop var_samp
+avg bit_and bit_or bit_xor bool_and bool_or count count_if count_star max min stddev_pop stddev_samp sum var_pop var_samp
 `)
 
 // orderedAggregates have a rule with an ORDER BY inside.
@@ -82,7 +82,6 @@ var aggregateHints = hintPerName(map[string]string{
 	"compute it from sums: sum(x * y), sum(x), sum(y), count(x)": "corr covar_pop covar_samp regr_avgx regr_avgy regr_count " +
 		"regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy sem",
 	"compute it from sums of powers of exact numbers": "kurtosis kurtosis_pop skewness product",
-	"use bool_and, bool_or or count_if per bit":       "bit_and bit_or bit_xor",
 	"it needs an OVER clause, and window functions have no rule yet": "cume_dist dense_rank fill lag lead nth_value " +
 		"ntile percent_rank rank rank_dense row_number",
 	// Of an infinity they give NaN or not, with the order of the rows.
@@ -143,7 +142,7 @@ func allowedFunction(name string, args int) bool {
 func refuseFunction(pos int, name string) *refusal {
 	why, ok := impure[name]
 	if name == "timetz_byte_comparable" { // what DuckDB groups by in its place
-		return refuse(pos, timetzHint, timetzGroup)
+		return refuse(pos, "group by"+timetzHint, timetz, "a group")
 	}
 	if !ok {
 		return refuse(pos, "", "function %s is not among those known to give the same result at every run", name)

@@ -1,7 +1,9 @@
 package planner
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -45,6 +47,7 @@ func inspect(ctx context.Context, eng *duck.Engine, q composed, pipeline string,
 	slices.SortStableFunc(g.calls, func(a, b call) int { return a.pos - b.pos })
 	slices.SortStableFunc(g.items, func(a, b item) int { return a.start - b.start })
 	slices.SortStableFunc(g.macros, func(a, b word) int { return a.pos - b.pos })
+	slices.SortStableFunc(g.asks, func(a, b ask) int { return cmp.Or(a.depth-b.depth, b.pos-a.pos) })
 	slices.SortStableFunc(g.refusals, func(a, b *refusal) int {
 		if a.pos != b.pos {
 			return a.pos - b.pos
@@ -165,8 +168,6 @@ func (g *gate) expression(o object, class string) {
 		g.refuse(pos, "", "DEFAULT has no meaning in a SELECT")
 	case "OPERATOR":
 		switch text(o, "type") {
-		case "GROUPING_FUNCTION":
-			g.refuse(pos, "write one sink per grouping", "grouping() is not supported by this version")
 		case "OPERATOR_TRY":
 			g.refuse(pos, "use TRY_CAST for casts, and CASE WHEN for the rest", "TRY() is not supported")
 		}
@@ -213,20 +214,19 @@ func (g *gate) function(o object, pos int) {
 		g.refuse(pos, hint, "%s has no incremental rule in this version", name)
 		return
 	}
-	if isSet(o, "distinct") && !idempotent[canonicalAggregate(name)] {
-		g.refuse(pos, distinctHint(name), "%s(DISTINCT …) is not supported by this version", name)
+	if isSet(o, "distinct") && len(args) == 1 {
+		if arg, _ := args[0].(object); text(arg, "function_name") == "row" {
+			g.refuse(pos, fmt.Sprintf("aggregate the rows of SELECT DISTINCT: SELECT k, %s(*) FROM (SELECT DISTINCT k, a, b FROM t) GROUP BY k", name),
+				"%s(DISTINCT …) of several columns is not supported by this version", name)
+		}
 	}
 	if ordered && !orderedAggregates[canonicalAggregate(name)] {
 		g.refuse(pos, "leave it out: the result does not depend on it", "ORDER BY inside %s is not supported by this version", name)
 	}
 }
 
-func distinctHint(aggregate string) string {
-	return "group by the value first, in a subquery or CTE, and aggregate its groups: SELECT k, " + aggregate + "(v) FROM (SELECT k, v FROM t GROUP BY k, v) GROUP BY k"
-}
-
 // idempotent aggregates give the same for a value that is there twice, so DISTINCT changes nothing.
-var idempotent = words("min max bool_and bool_or")
+var idempotent = words("min max bool_and bool_or bit_and bit_or")
 
 func (g *gate) variable(args []any, pos int) {
 	if len(args) != 1 {
@@ -307,14 +307,11 @@ func (g *gate) selectNode(o object) {
 	g.modifiers(o)
 	for _, m := range children(o, "modifiers") {
 		if modifier, _ := m.(object); text(modifier, "type") == "DISTINCT_MODIFIER" && len(children(modifier, "distinct_on_targets")) == 0 {
-			g.refuse(start, "SELECT DISTINCT a, b is SELECT a, b … GROUP BY a, b", "SELECT DISTINCT is not supported by this version")
+			g.asks = append(g.asks, ask{word: "DISTINCT", pos: g.keywordBefore(start, "distinct"), sel: g.sel, depth: g.depth})
 		}
 	}
 	if text(child(o, "from_table"), "type") == "EMPTY" {
 		g.refuse(start, "read from a CREATE SOURCE; constants can be columns of such a SELECT", "a SELECT that reads no source is not supported")
-	}
-	if len(children(o, "group_sets")) > 1 {
-		g.refuse(g.first(o["group_expressions"]), "write one sink per grouping", "GROUPING SETS, ROLLUP and CUBE are not supported by this version")
 	}
 }
 
@@ -324,16 +321,14 @@ func (g *gate) setOperation(o object) {
 	if g.setOp < 0 {
 		g.setOp = g.first(o["right"])
 	}
-	if op == "UNION" && isSet(o, "setop_all") {
-		return
-	}
-	pos := g.first(o["right"])
-	switch op {
-	case "UNION":
-		g.refuse(pos, "write UNION ALL, and GROUP BY where duplicates must go", "UNION without ALL is not supported by this version")
-	case "UNION_BY_NAME":
-		g.refuse(pos, "write UNION ALL with the columns in one order", "UNION BY NAME is not supported by this version")
+	every := isSet(o, "setop_all")
+	word := strings.TrimSuffix(op, "_BY_NAME")
+	pos := g.keywordBefore(g.first(o["right"]), lower(word))
+	switch {
+	case word == "UNION" && every:
+	case every:
+		g.refuse(pos, setAllHint, "%s ALL is not supported by this version", op)
 	default:
-		g.refuse(pos, "", "%s is not supported by this version", op)
+		g.asks = append(g.asks, ask{word: word, from: g.first(o["left"]), pos: pos, depth: g.depth})
 	}
 }

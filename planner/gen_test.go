@@ -13,6 +13,17 @@ import (
 type gen struct {
 	t     *rapid.T
 	names int
+	ctes  *[]rel  // common table expressions so far, to be read again; nil where the query has none
+	head  string  // WITH …
+	last  grouped // of the outermost GROUP BY
+}
+
+// grouped is what a SELECT groups, to be grouped again.
+type grouped struct {
+	rel   rel
+	from  string // with its WHERE
+	items []string
+	cols  []genCol
 }
 
 // rel is a relation of the query so far.
@@ -43,7 +54,7 @@ const (
 var genColumns = []genCol{{"id", kInt, false}, {"k", kInt, false}, {"a", kInt, false}, {"tiny", kInt, false}, {"b", kDec, false}, {"wide", kDec, false},
 	{"c", kText, false}, {"d", kDbl, false}, {"r", kDbl, false}, {"ts", kTime, false}, {"day", kDate, false}, {"f", kBool, false}}
 
-const genTypes = `id BIGINT, k INTEGER, a INTEGER, tiny TINYINT, b DECIMAL(12,2), wide DECIMAL(38,4), c VARCHAR, d DOUBLE, r FLOAT, ts TIMESTAMP, day DATE, f BOOLEAN`
+const genTypes = `id BIGINT NOT NULL, k INTEGER, a INTEGER, tiny TINYINT, b DECIMAL(12,2), wide DECIMAL(38,4), c VARCHAR, d DOUBLE, r FLOAT, ts TIMESTAMP, day DATE, f BOOLEAN`
 
 // genValues are NULLs, duplicates, extremes, signed zeros, NaN and infinities.
 var genValues = map[string][]string{
@@ -171,11 +182,13 @@ func (g *gen) agg(r rel) (call, kind string, loose bool) {
 	if g.chance(40) {
 		arg = func(k string) string { return g.leaf(r, k) }
 	}
-	switch g.between(0, 10) {
+	switch g.between(0, 11) {
 	case 10:
 		call, kind = g.chosen(r, arg)
 	case 0, 1:
 		call, kind = "count(*)", kInt
+	case 11:
+		call, kind = g.pick("bits", "bit_and", "bit_or", "bit_xor", "bit_xor")+"("+arg(kInt)+")", kInt
 	case 2:
 		call, kind = "count("+arg(g.pick("of", kInt, kText, kDbl, kBool))+")", kInt
 	case 3, 4:
@@ -199,6 +212,9 @@ func (g *gen) agg(r rel) (call, kind string, loose bool) {
 			call, kind, loose = "count(*)", kInt, false
 		}
 	}
+	if call != "count(*)" && !strings.Contains(call, "ORDER BY") && !strings.HasPrefix(call, "arg_") && g.chance(25) {
+		call = strings.Replace(call, "(", "(DISTINCT ", 1)
+	}
 	if g.chance(20) {
 		call += " FILTER (" + g.pick("where", "", "WHERE ") + g.expr(r, kBool, 1) + ")"
 	}
@@ -211,20 +227,51 @@ func (g *gen) from(depth int) rel {
 	if depth <= 0 {
 		return base
 	}
-	switch g.between(0, 7) {
-	case 6, 7:
+	switch g.between(0, 10) {
+	case 9, 10:
 		sql, cols, key := g.first(g.from(depth - 1))
 		return rel{sql: "(" + sql + ")", cols: cols, unique: key}
 	case 0:
 		return g.projected(g.from(depth - 1))
-	case 1:
+	case 1, 2:
 		a, b := g.from(depth-1), g.from(depth-1)
 		return g.union(a, b)
-	case 2, 3:
+	case 3, 4:
+		if g.chance(15) {
+			sql, cols := g.rolledUp(g.from(depth-1), false)
+			return rel{sql: "(" + sql + ")", cols: cols, tied: true}
+		}
 		sql, cols := g.grouped(g.from(depth-1), false)
 		return rel{sql: "(" + sql + ")", cols: cols, unique: keyOf(cols), tied: len(keyOf(cols)) == 0}
+	case 5:
+		r := g.projected(g.from(depth - 1))
+		out := rel{sql: "(SELECT DISTINCT " + strings.TrimPrefix(r.sql, "(SELECT "), cols: r.cols}
+		for _, c := range r.cols {
+			out.unique = append(out.unique, c.name)
+		}
+		return out
+	case 6:
+		return g.cte(depth)
 	}
 	return base
+}
+
+// cte reads a common table expression: a new one, or one that is read already.
+func (g *gen) cte(depth int) rel {
+	if g.ctes == nil {
+		return g.from(depth - 1)
+	}
+	if n := len(*g.ctes); n > 0 && g.chance(60) {
+		return (*g.ctes)[g.between(0, n-1)]
+	}
+	r := g.from(depth - 1)
+	name := g.name("cte")
+	if g.head != "" {
+		g.head += ", "
+	}
+	g.head += name + " AS (SELECT * FROM " + r.sql + ")"
+	*g.ctes = append(*g.ctes, rel{sql: name, cols: r.cols, unique: r.unique, tied: r.tied})
+	return (*g.ctes)[len(*g.ctes)-1]
 }
 
 func (g *gen) projected(r rel) rel {
@@ -263,8 +310,9 @@ func (g *gen) union(a, b rel) rel {
 		left, right = []string{"1 AS one"}, []string{"2 AS one"}
 		out.cols = []genCol{{"one", kInt, false}}
 	}
-	out.sql = fmt.Sprintf("(SELECT %s FROM %s%s UNION ALL SELECT %s FROM %s%s)",
-		strings.Join(left, ", "), a.sql, g.where(a), strings.Join(right, ", "), b.sql, g.where(b))
+	op := g.pick("set", "UNION ALL", "UNION ALL", "UNION", "UNION BY NAME", "INTERSECT", "EXCEPT")
+	out.sql = fmt.Sprintf("(SELECT %s FROM %s%s %s SELECT %s FROM %s%s)",
+		strings.Join(left, ", "), a.sql, g.where(a), op, strings.Join(right, ", "), b.sql, g.where(b))
 	return out
 }
 
@@ -290,6 +338,8 @@ func (g *gen) grouped(r rel, key bool) (string, []genCol) {
 		items, groups = append(items, expr+" AS "+name), append(groups, name)
 		cols = append(cols, genCol{name, kind, false})
 	}
+	where := g.where(r)
+	g.last = grouped{r, r.sql + where, slices.Clone(items), slices.Clone(cols)}
 	var having []string
 	for range g.between(1, 4) {
 		call, kind, loose := g.agg(r)
@@ -306,7 +356,7 @@ func (g *gen) grouped(r rel, key bool) (string, []genCol) {
 			having = append(having, call+g.pick("cmp", " > ", " <> ", " < ")+g.pick("than", "0", "1", "2"))
 		}
 	}
-	sql := "SELECT " + strings.Join(items, ", ") + " FROM " + r.sql + g.where(r)
+	sql := "SELECT " + strings.Join(items, ", ") + " FROM " + r.sql + where
 	switch {
 	case len(groups) == 0:
 	case g.chance(30):
@@ -320,13 +370,96 @@ func (g *gen) grouped(r rel, key bool) (string, []genCol) {
 	return sql, cols
 }
 
+// rolledUp draws a SELECT of grouping sets. With level they are told apart by GROUPING(); without it that
+// depends on what can be NULL.
+func (g *gen) rolledUp(r rel, level bool) (string, []genCol) {
+	var columns, items []string
+	var cols []genCol
+	for range g.between(1, 3) {
+		c := r.cols[g.between(0, len(r.cols)-1)]
+		if slices.Contains(columns, c.name) || c.loose {
+			continue
+		}
+		name := g.name("g")
+		columns, items = append(columns, c.name), append(items, c.name+" AS "+name)
+		cols = append(cols, genCol{name, c.kind, false})
+	}
+	if len(columns) == 0 {
+		return g.grouped(r, level)
+	}
+	list := strings.Join(columns, ", ")
+	if level || g.chance(30) {
+		name := g.name("g")
+		items, cols = append(items, "grouping("+list+") AS "+name), append(cols, genCol{name, kInt, false})
+	}
+	for range g.between(0, 3) {
+		call, kind, loose := g.agg(r)
+		name := g.name("m")
+		items, cols = append(items, call+" AS "+name), append(cols, genCol{name, kind, loose})
+	}
+	forms := []string{"ROLLUP (" + list + ")", "CUBE (" + list + ")"}
+	if len(columns) > 1 {
+		rest := strings.Join(columns[1:], ", ")
+		forms = append(forms, columns[0]+", ROLLUP ("+rest+")", "GROUPING SETS (("+list+"), ("+columns[0]+"), ())", "GROUPING SETS (("+list+"), ROLLUP ("+rest+"))")
+	}
+	if !level {
+		forms = append(forms, "GROUPING SETS (("+list+"), ("+columns[0]+"), ("+columns[0]+"))")
+	}
+	by := g.pick("sets", forms...)
+	sql := "SELECT " + strings.Join(items, ", ") + " FROM " + r.sql + g.where(r) + " GROUP BY " + by
+	return sql + g.pick("having", "", "", " HAVING grouping("+columns[0]+") = 0", " HAVING count(*) > 1 OR grouping("+list+") > 0"), cols
+}
+
 // query draws a sink's SELECT and its key.
 func (g *gen) query() (sql string, key []string) {
+	g.ctes = &[]rel{}
+	sql, key = g.body()
+	if g.head != "" {
+		sql = "WITH " + g.head + " " + sql
+	}
+	return sql, key
+}
+
+// twin draws a SELECT that groups what the last one groups, with other aggregates.
+func (g *gen) twin() (sql string, key []string) {
+	items := slices.Clone(g.last.items)
+	for _, c := range g.last.cols {
+		key = append(key, c.name)
+	}
+	for range g.between(1, 3) {
+		call, _, _ := g.agg(g.last.rel)
+		items = append(items, call+" AS "+g.name("m"))
+	}
+	sql = "SELECT " + strings.Join(items, ", ") + " FROM " + g.last.from
+	if len(key) > 0 {
+		sql += " GROUP BY " + strings.Join(key, ", ")
+	}
+	if g.head != "" {
+		sql = "WITH " + g.head + " " + sql
+	}
+	return sql, key
+}
+
+func (g *gen) body() (sql string, key []string) {
 	if g.chance(15) {
 		sql, _, key = g.first(g.from(2))
 		return sql, key
 	}
-	sql, cols := g.grouped(g.from(2), true)
+	if g.chance(15) { // rows are their own key
+		r := g.from(3)
+		if g.chance(50) {
+			r = g.union(r, g.from(2))
+		}
+		for _, c := range r.cols {
+			key = append(key, c.name)
+		}
+		return "SELECT DISTINCT " + strings.Join(key, ", ") + " FROM " + r.sql, key
+	}
+	draw := g.grouped
+	if g.chance(12) {
+		draw = g.rolledUp
+	}
+	sql, cols := draw(g.from(3), g.chance(80))
 	key = keyOf(cols)
 	if g.chance(12) { // each group once per branch
 		other, more := g.grouped(g.from(1), true)

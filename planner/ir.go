@@ -63,20 +63,35 @@ type Project struct {
 	Exprs []*Expr
 }
 
-// Aggregate groups by expressions; without any it yields one row, whatever the input.
+// Aggregate groups by expressions; without any it yields one row, whatever the input. Without
+// aggregates it gives the distinct rows of its groups.
 type Aggregate struct {
 	In     Node
 	Groups []*Expr
 	Aggs   []*Agg
+	Asked  *asked // nil for GROUP BY
+	Sets   *sets  // nil for one grouping set: so it always is once normalised
+}
+
+// asked is what the author wrote that is not a GROUP BY and has to group.
+type asked struct {
+	word string // DISTINCT, UNION, INTERSECT, EXCEPT
+	pos  int    // byte offset in the pipeline file, -1 unknown
+}
+
+// with is the Aggregate over other parts.
+func (n *Aggregate) with(in Node, groups []*Expr, aggs []*Agg) *Aggregate {
+	return &Aggregate{In: in, Groups: groups, Aggs: aggs, Asked: n.Asked}
 }
 
 // Agg is one aggregate call.
 type Agg struct {
-	Name   string // canonical: avg, not mean
-	Type   string
-	Args   []*Expr
-	Filter *Expr // FILTER (WHERE …), nil for none
-	Pos    int
+	Name     string // canonical: avg, not mean
+	Type     string
+	Args     []*Expr
+	Distinct bool
+	Filter   *Expr // FILTER (WHERE …), nil for none
+	Pos      int
 
 	Order    []sortKey // of first
 	inOrder  bool      // add the values in their order
@@ -88,12 +103,7 @@ type Agg struct {
 type Union struct {
 	Ins  []Node
 	Type []string
-}
-
-// Shared is a common table expression with state that is read more than once; it is computed once.
-type Shared struct {
-	In   Node
-	refs int
+	Sets bool // the author wrote grouping sets
 }
 
 func (n *Scan) Types() []string    { return n.Type }
@@ -104,17 +114,20 @@ func (n *Aggregate) Types() []string {
 	for _, a := range n.Aggs {
 		types = append(types, a.Type)
 	}
+	if n.Sets != nil {
+		for range n.Sets.groupings {
+			types = append(types, "BIGINT")
+		}
+	}
 	return types
 }
-func (n *Union) Types() []string  { return n.Type }
-func (n *Shared) Types() []string { return n.In.Types() }
+func (n *Union) Types() []string { return n.Type }
 
 func (n *Scan) inputs() []Node      { return nil }
 func (n *Filter) inputs() []Node    { return []Node{n.In} }
 func (n *Project) inputs() []Node   { return []Node{n.In} }
 func (n *Aggregate) inputs() []Node { return []Node{n.In} }
 func (n *Union) inputs() []Node     { return n.Ins }
-func (n *Shared) inputs() []Node    { return []Node{n.In} }
 
 func exprTypes(exprs []*Expr) []string {
 	types := make([]string, len(exprs))
@@ -229,7 +242,7 @@ func (e *Expr) position() int {
 	return pos
 }
 
-// walkNodes visits n and everything below it once.
+// walkNodes visits n and everything below it; what is read twice, twice.
 func walkNodes(n Node, visit func(Node)) {
 	visit(n)
 	for _, in := range n.inputs() {

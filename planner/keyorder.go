@@ -28,8 +28,6 @@ func topKeys(p *Project) [][]int {
 				fixed[i] = fixed[i] || f.fixes(i)
 			}
 			n = f.In
-		} else if s, ok := n.(*Shared); ok {
-			n = s.In
 		} else {
 			break
 		}

@@ -105,7 +105,7 @@ func (c *compiler) top(n *Top) *changes {
 	}
 	in := c.delta(n.In)
 	t := &topStep{Top: n, keptRow: keptRows(n.In.Types(), n.Parts), k: len(c.plan.Steps)}
-	step := Step{ID: c.ids[key], Kind: "local", node: n, Pos: n.Pos}
+	step := Step{ID: stepID(n), Kind: "local", node: n, Pos: n.Pos}
 	if in.weighted {
 		t.bag(&step, in)
 	} else {

@@ -12,7 +12,7 @@ import (
 // column, and the rendered plan must be what DuckDB would make of it.
 func foldNulls(ctx context.Context, eng *duck.Engine, root Node) (Node, error) {
 	f := &nullFolder{ctx: ctx, eng: eng, known: map[string]bool{}}
-	out := f.node(root, map[*Shared]*Shared{})
+	out := f.node(root)
 	if !f.changed {
 		return root, f.err
 	}
@@ -27,31 +27,25 @@ type nullFolder struct {
 	err     error
 }
 
-func (f *nullFolder) node(n Node, done map[*Shared]*Shared) Node {
-	rec := func(in Node) Node { return f.node(in, done) }
+func (f *nullFolder) node(n Node) Node {
 	switch n := n.(type) {
-	case *Shared:
-		if done[n] == nil {
-			done[n] = &Shared{In: rec(n.In), refs: n.refs}
-		}
-		return done[n]
 	case *Filter:
-		return &Filter{In: rec(n.In), Conjuncts: mapExprs(n.Conjuncts, f.expr)}
+		return &Filter{In: f.node(n.In), Conjuncts: mapExprs(n.Conjuncts, f.expr)}
 	case *Project:
-		return &Project{In: rec(n.In), Exprs: mapExprs(n.Exprs, f.expr)}
+		return &Project{In: f.node(n.In), Exprs: mapExprs(n.Exprs, f.expr)}
 	case *Window:
-		w := &Window{In: rec(n.In)}
+		w := &Window{In: f.node(n.In)}
 		for _, c := range n.Calls {
 			call := c.mapExprs(f.expr)
 			w.Calls = append(w.Calls, &call)
 		}
 		return w
 	case *Top:
-		return &Top{In: rec(n.In), Over: n.mapExprs(f.expr), Rows: n.Rows}
+		return &Top{In: f.node(n.In), Over: n.mapExprs(f.expr), Rows: n.Rows}
 	case *Aggregate:
-		return &Aggregate{In: rec(n.In), Groups: mapExprs(n.Groups, f.expr), Aggs: mapAggs(n.Aggs, f.expr)}
+		return n.with(f.node(n.In), mapExprs(n.Groups, f.expr), mapAggs(n.Aggs, f.expr))
 	}
-	return mapInputs(n, rec)
+	return mapInputs(n, f.node)
 }
 
 func (f *nullFolder) expr(e *Expr) *Expr {
@@ -64,16 +58,16 @@ func (f *nullFolder) expr(e *Expr) *Expr {
 		return &c
 	}
 	stmt := "SELECT " + c.sql(cols("")) + " AS c0 FROM " + typedColumns(&c)
-	null, seen := f.known[stmt]
+	isNull, seen := f.known[stmt]
 	if !seen && f.err == nil {
-		null = f.isNull(stmt)
-		f.known[stmt] = null
+		isNull = f.isNull(stmt)
+		f.known[stmt] = isNull
 	}
-	if !null {
+	if !isNull {
 		return &c
 	}
 	f.changed = true
-	return &Expr{Op: opConst, Name: "CAST(NULL AS " + c.Type + ")", Type: c.Type, Pos: c.Pos}
+	return &Expr{Op: opConst, Name: null(c.Type).Name, Type: c.Type, Pos: c.Pos}
 }
 
 // isNull asks the binder.
@@ -100,6 +94,9 @@ func anyNull(exprs []*Expr) bool {
 	for _, e := range exprs {
 		for e.Op == opCast {
 			e = e.Args[0]
+		}
+		if e.Op != opConst && e.constant() {
+			return true // it may be: nullif('x', 'x')
 		}
 		if e.Op == opConst && (e.Type == "NULL" || e.Name == "CAST(NULL AS "+e.Type+")") {
 			return true

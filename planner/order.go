@@ -7,8 +7,8 @@ import (
 
 // ordered sorts and deduplicates the groups and aggregates of every Aggregate and the columns of every
 // Union, and puts a projection on top that restores the order the readers expect.
-var ordered = sharing(func(rec func(Node) Node, n Node) Node {
-	switch n := meet(mapInputs(n, rec)).(type) {
+func ordered(n Node) Node {
+	switch n := meet(mapInputs(n, ordered)).(type) {
 	case *Aggregate:
 		return orderedAggregate(n)
 	case *Top:
@@ -23,12 +23,12 @@ var ordered = sharing(func(rec func(Node) Node, n Node) Node {
 	default:
 		return n
 	}
-})
+}
 
 // A constant splits nothing: GROUP BY ALL leaves it out beside others, and so does this. Where all groups
 // are constants there is one group once there is a row, whichever constants they are: they become one.
 func orderedAggregate(a *Aggregate) Node {
-	a = &Aggregate{In: a.In, Groups: a.Groups, Aggs: slices.Clone(a.Aggs)}
+	a = a.with(a.In, a.Groups, slices.Clone(a.Aggs))
 	below := describe(a.In).cols
 	var splitting []*Expr
 	for _, g := range a.Groups {
@@ -58,20 +58,21 @@ func orderedAggregate(a *Aggregate) Node {
 	for i, at := range aggAt {
 		restore = append(restore, &Expr{Op: opRef, Ref: len(groups) + at, Type: types[len(a.Groups)+i], Pos: a.Aggs[i].Pos})
 	}
-	return restored(&Project{In: &Aggregate{In: a.In, Groups: groups, Aggs: aggs}, Exprs: restore})
+	return restored(&Project{In: a.with(a.In, groups, aggs), Exprs: restore})
 }
 
-// orderedUnion sorts the columns by what the branches put into them. Columns that are the same in all
-// branches become one.
+// orderedUnion sorts the branches, and the columns by what the branches put into them. Columns that are
+// the same in all branches become one.
 func orderedUnion(u *Union) Node {
 	type branch struct {
+		in   Node
 		name string
 		cols []string
 	}
 	branches := make([]branch, len(u.Ins))
 	for i, in := range u.Ins {
 		d := describe(in)
-		branches[i] = branch{name: d.rows + " | " + strings.Join(sorted(d.cols), "; "), cols: d.cols}
+		branches[i] = branch{in: in, name: d.rows + " | " + strings.Join(sorted(d.cols), "; "), cols: d.cols}
 	}
 	slices.SortStableFunc(branches, func(a, b branch) int { return strings.Compare(a.name, b.name) })
 	columns, at := sortedUnique(all(len(u.Type)), func(i int) string {
@@ -85,17 +86,17 @@ func orderedUnion(u *Union) Node {
 	for i, a := range at {
 		restore[i] = ref(a, u.Type[i])
 	}
-	out := &Union{Type: make([]string, len(columns))}
+	out := &Union{Type: make([]string, len(columns)), Sets: u.Sets}
 	for i, c := range columns {
 		out.Type[i] = u.Type[c]
 	}
-	for _, in := range u.Ins {
-		types := in.Types()
+	for _, b := range branches {
+		types := b.in.Types()
 		picked := make([]*Expr, len(columns))
 		for i, c := range columns {
 			picked[i] = ref(c, types[c])
 		}
-		out.Ins = append(out.Ins, meet(&Project{In: in, Exprs: picked}))
+		out.Ins = append(out.Ins, meet(&Project{In: b.in, Exprs: picked}))
 	}
 	return restored(&Project{In: out, Exprs: restore})
 }

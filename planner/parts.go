@@ -14,6 +14,7 @@ type part struct {
 	class Class
 	of    string // the sink or source
 	name  string // what the author calls it
+	asked string // DISTINCT or a set operation, for which it is a "group by"
 	canon string
 	text  string // the author's words
 	pos   int
@@ -33,13 +34,13 @@ func (p *planning) name(s *sql.Sink, sink *Sink, g *gate) {
 		p.plan.parts = append(p.plan.parts, part{
 			class: class, of: "sink " + sink.Name, name: name, canon: canon, text: text, pos: pos, alone: len(p.script.Sinks) == 1})
 	}
-	top := topStepOf(sink.root)
+	top := topSteps(sink.root)
 	walkNodes(sink.root, func(n Node) {
 		switch n := n.(type) {
 		case *Filter:
 			for _, f := range filterParts(n, &g.authored) {
 				class, name := Rebuild, "filter"
-				if top != nil && unshared(n.In) == top {
+				if above(n, top) {
 					class, name = Refinalise, "having"
 				}
 				add(class, name, f.canon, f.text, f.pos)
@@ -47,9 +48,15 @@ func (p *planning) name(s *sql.Sink, sink *Sink, g *gate) {
 		case *Aggregate:
 			if len(n.Groups) > 0 {
 				text, pos := groupWords(n, &g.authored)
+				if n.Asked != nil {
+					text, pos = n.Asked.word+" "+text, n.Asked.pos
+				}
 				add(Incompatible, "group by", strings.Join(canonAll(n.Groups, describe(n.In).cols), ", "), text, pos)
+				if n.Asked != nil {
+					p.plan.parts[len(p.plan.parts)-1].asked = n.Asked.word
+				}
 			}
-			if Node(n) == top {
+			if top[n] {
 				return
 			}
 			for _, a := range n.Aggs { // those of the topmost are in the output columns
@@ -60,7 +67,12 @@ func (p *planning) name(s *sql.Sink, sink *Sink, g *gate) {
 			add(Incompatible, "partition by", strings.Join(canonAll(n.Parts, below), ", "), n.text, n.Pos)
 			add(Rebuild, "order by", fmt.Sprintf("%s first %d", canonKeys(n.Order, below), n.Rows), n.text, n.Pos)
 		case *Union:
-			add(Incompatible, "union all", describe(n).rows, "UNION ALL", -1)
+			word := "UNION ALL"
+			if n.Sets {
+				word = "GROUPING SETS"
+			}
+			add(Incompatible, "union all", branches(n), word, -1)
+			p.plan.parts[len(p.plan.parts)-1].asked = lower(word)
 		}
 	})
 	d := describe(sink.root)
@@ -82,6 +94,9 @@ func filterParts(f *Filter, g *authored) []part {
 	conjuncts := map[int][]string{} // by place
 	for _, e := range f.Conjuncts {
 		text, pos := g.words(e, f.In, whereItem, havingItem)
+		if a, ok := f.In.(*Aggregate); ok && a.Asked != nil && pos < 0 {
+			text, pos = a.Asked.word, a.Asked.pos
+		}
 		if conjuncts[pos] == nil {
 			out = append(out, part{text: text, pos: pos})
 		}
@@ -145,9 +160,45 @@ func columnWords(name string, at, width int, s *sql.Sink, g *gate) (string, int)
 	return name, -1
 }
 
-func topAggregate(n Node) *Aggregate {
-	a, _ := belowProjections(n).(*Aggregate)
-	return a
+// topSteps are those whose rows reach the table: above them are projections, filters and unions.
+func topSteps(n Node) map[Node]bool {
+	out := map[Node]bool{}
+	var visit func(Node)
+	visit = func(n Node) {
+		if _, key := stepKey(n); key != "" {
+			out[n] = true
+			return
+		}
+		for _, in := range n.inputs() {
+			visit(in)
+		}
+	}
+	visit(n)
+	return out
+}
+
+// above: the filter is one of finished aggregates, a HAVING.
+func above(f *Filter, top map[Node]bool) bool {
+	found := false
+	for n := range topSteps(f) {
+		found = found || top[n]
+	}
+	return found
+}
+
+// branches names what a union is of, without the filters and groups there: these are parts of their own.
+func branches(n Node) string {
+	switch n := n.(type) {
+	case *Scan:
+		return describe(n).rows
+	case *Union:
+		parts := make([]string, len(n.Ins))
+		for i, in := range n.Ins {
+			parts[i] = branches(in)
+		}
+		return "union(" + strings.Join(sorted(parts), ", ") + ")"
+	}
+	return branches(n.inputs()[0])
 }
 
 func (p *planning) sourceParts() {

@@ -5,54 +5,28 @@ import "slices"
 // normalise brings a bound tree to one normal form, so that two ways of writing the same thing give
 // the same steps and the same hash:
 //
+//   - grouping sets are a union of one aggregate each;
 //   - projections are merged into what reads them; a projection stays only at the top, below a
 //     UNION ALL and above an aggregate;
 //   - filters sit below projections, their conjuncts in one list;
 //   - the groups and aggregates of an Aggregate are sorted and without duplicates;
 //   - columns nobody reads are gone, and those of a scan are sorted by name;
-//   - a common table expression that is read once, or keeps no state, is inlined.
+//   - a DISTINCT that takes nothing away, or that another one above makes good for, is gone.
 //
-// Each pass is a pure function from tree to tree.
+// A common table expression stands where it is read. What it keeps is kept once all the same: steps that
+// group the same rows are one step (share.go). Each pass is a pure function from tree to tree.
 func normalise(n Node) Node {
-	for _, pass := range []func(Node) Node{inline, merge, dropUnread, merge, ordered} {
-		n = pass(n)
+	n = expanded(n)
+	for doubled := true; doubled; {
+		for _, pass := range []func(Node) Node{merge, dropUnread, merge, ordered} {
+			n = pass(n)
+		}
+		n, doubled = undoubled(n)
 	}
 	return n
 }
 
-// inline replaces common table expressions where computing them again costs nothing but a scan.
-func inline(n Node) Node {
-	done := map[*Shared]*Shared{}
-	var rec func(Node) Node
-	rec = func(n Node) Node {
-		s, ok := n.(*Shared)
-		if !ok {
-			return mapInputs(n, rec)
-		}
-		if s.refs == 1 || !stateful(s.In) {
-			return rec(s.In)
-		}
-		if done[s] == nil {
-			done[s] = &Shared{In: rec(s.In), refs: s.refs}
-		}
-		return done[s]
-	}
-	return rec(n)
-}
-
-func stateful(n Node) bool {
-	found := false
-	walkNodes(n, func(n Node) {
-		switch n.(type) {
-		case *Aggregate, *Top:
-			found = true
-		}
-	})
-	return found
-}
-
-// mapInputs copies a node with f applied to its inputs. Shared nodes keep their identity by the
-// caller's care.
+// mapInputs copies a node with f applied to its inputs.
 func mapInputs(n Node, f func(Node) Node) Node {
 	switch n := n.(type) {
 	case *Scan:
@@ -62,13 +36,13 @@ func mapInputs(n Node, f func(Node) Node) Node {
 	case *Project:
 		return &Project{In: f(n.In), Exprs: n.Exprs}
 	case *Aggregate:
-		return &Aggregate{In: f(n.In), Groups: n.Groups, Aggs: n.Aggs}
+		return n.with(f(n.In), n.Groups, n.Aggs)
 	case *Window:
 		return &Window{In: f(n.In), Calls: n.Calls}
 	case *Top:
 		return &Top{In: f(n.In), Over: n.Over, Rows: n.Rows}
 	case *Union:
-		u := &Union{Type: n.Type}
+		u := &Union{Type: n.Type, Sets: n.Sets}
 		for _, in := range n.Ins {
 			u.Ins = append(u.Ins, f(in))
 		}
@@ -77,37 +51,8 @@ func mapInputs(n Node, f func(Node) Node) Node {
 	panic("planner: mapInputs of a node it does not know")
 }
 
-// sharing applies a pass that treats everything but Shared, each Shared once. A projection on top of
-// a Shared moves to its readers.
-func sharing(pass func(rec func(Node) Node, n Node) Node) func(Node) Node {
-	return func(root Node) Node {
-		done := map[*Shared]Node{}
-		var rec func(Node) Node
-		rec = func(n Node) Node {
-			if s, ok := n.(*Shared); ok {
-				if done[s] == nil {
-					done[s] = shared(rec(s.In), s.refs)
-				}
-				return done[s]
-			}
-			return pass(rec, n)
-		}
-		return rec(root)
-	}
-}
-
-func shared(in Node, refs int) Node {
-	switch n := in.(type) {
-	case *Shared:
-		return n
-	case *Project:
-		return &Project{In: shared(n.In, refs), Exprs: n.Exprs}
-	}
-	return &Shared{In: in, refs: refs}
-}
-
 // merge moves projections up and filters down until they meet what they belong to.
-var merge = sharing(func(rec func(Node) Node, n Node) Node { return meet(mapInputs(n, rec)) })
+func merge(n Node) Node { return meet(mapInputs(n, merge)) }
 
 // meet merges one node with its inputs, which are merged already.
 func meet(n Node) Node {
@@ -136,7 +81,7 @@ func meet(n Node) Node {
 	case *Aggregate:
 		if in, ok := n.In.(*Project); ok {
 			over := func(e *Expr) *Expr { return e.over(in.Exprs) }
-			return &Aggregate{In: in.In, Groups: mapExprs(n.Groups, over), Aggs: mapAggs(n.Aggs, over)}
+			return n.with(in.In, mapExprs(n.Groups, over), mapAggs(n.Aggs, over))
 		}
 	case *Window:
 		if in, ok := n.In.(*Project); ok {
@@ -152,7 +97,7 @@ func meet(n Node) Node {
 			return lift(in, &Top{In: in.In, Over: n.mapExprs(func(e *Expr) *Expr { return e.over(in.Exprs) }), Rows: n.Rows}, 1)
 		}
 	case *Union:
-		u := &Union{Type: n.Type}
+		u := &Union{Type: n.Type, Sets: n.Sets}
 		for _, in := range n.Ins {
 			if inner, ok := in.(*Union); ok {
 				u.Ins = append(u.Ins, inner.Ins...)

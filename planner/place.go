@@ -44,7 +44,7 @@ func ties(in Node, keys []*Expr) tie {
 			plain = append(plain, k.Ref)
 		}
 	}
-	if slices.ContainsFunc(uniqueKeys(in), func(unique []int) bool { return subset(unique, plain) }) {
+	if (facts{}).unique(in, plain) {
 		return noTies
 	}
 	same := true
@@ -79,7 +79,8 @@ func placed(n Node) bool {
 // withPlaces adds the place to every order that needs it, and tells which sources must give it. The
 // result of a Top has the same columns as before.
 func withPlaces(root Node, sources map[string]bool) Node {
-	return merge(sharing(func(rec func(Node) Node, n Node) Node {
+	var rec func(Node) Node
+	rec = func(n Node) Node {
 		n = mapInputs(n, rec)
 		if a, ok := n.(*Aggregate); ok {
 			return a.withPlaces(sources)
@@ -92,11 +93,12 @@ func withPlaces(root Node, sources map[string]bool) Node {
 		in := addPlace(top.In, sources)
 		exprs := append(refs(top.In.Types()), ref(width+2, "BIGINT"))
 		return &Project{In: &Top{In: in, Over: Over{Parts: top.Parts, Order: byPlaceToo(top.Order, width), Pos: top.Pos, text: top.text}, Rows: top.Rows}, Exprs: exprs}
-	})(root))
+	}
+	return merge(rec(root))
 }
 
 func (a *Aggregate) withPlaces(sources map[string]bool) Node {
-	out := &Aggregate{In: a.In, Groups: a.Groups, Aggs: slices.Clone(a.Aggs)}
+	out := a.with(a.In, a.Groups, slices.Clone(a.Aggs))
 	width := len(a.In.Types())
 	for i, g := range a.Aggs {
 		if len(g.Order) == 0 || g.ties(a.Groups, a.In) != byPlace {
@@ -176,12 +178,9 @@ func (n *Top) orderHint() string {
 }
 
 func orderHint(in Node, keys []*Expr) string {
-	for _, unique := range uniqueKeys(in) {
+	if lacking, ok := (facts{}).lacking(in, plainRefs(keys)); ok {
 		var missing []string
-		for _, i := range unique {
-			if slices.ContainsFunc(keys, func(e *Expr) bool { return e.Op == opRef && e.Ref == i }) {
-				continue
-			}
+		for _, i := range lacking {
 			name := plainColumn(ref(i, ""), in)
 			if name == "" {
 				name = describe(in).cols[i]

@@ -243,7 +243,10 @@ func (p *planning) typeOf(ctx context.Context, declared sql.Expr) (string, error
 
 // finish compiles the steps once everything is known to be right.
 func (p *planning) finish(ctx context.Context) error {
-	c := &compiler{plan: p.plan, steps: map[string]*changes{}, ids: stepIDs(p.plan.Sinks), reads: map[string]int{}}
+	c := &compiler{plan: p.plan, whole: map[string]*Aggregate{}, folds: map[string]*fold{}, steps: map[string]*changes{}, reads: map[string]int{}}
+	for i := range p.plan.Sinks {
+		c.gather(p.plan.Sinks[i].root)
+	}
 	for i := range p.plan.Sinks {
 		c.sink(&p.plan.Sinks[i], p.plan.Sinks[i].root, i)
 	}

@@ -32,8 +32,14 @@ func TestRandomQueries(t *testing.T) {
 		}
 		g := &gen{t: t}
 		query, key := g.query()
+		second := ""
+		if g.last.from != "" && g.chance(25) {
+			twin, key := g.twin()
+			second = fmt.Sprintf(" CREATE SINK m.twin PRIMARY KEY (%s) AS %s;", strings.Join(key, ", "), twin)
+		}
 		drawn++
-		script, err := sql.Parse("p.sql", fmt.Sprintf("ATTACH 'm.duckdb' AS m; CREATE SOURCE t (%s) FROM 't.parquet'; CREATE SINK m.out PRIMARY KEY (%s) AS %s;", genTypes, strings.Join(key, ", "), query))
+		script, err := sql.Parse("p.sql", fmt.Sprintf("ATTACH 'm.duckdb' AS m; CREATE SOURCE t (%s) FROM 't.parquet'; CREATE SINK m.out PRIMARY KEY (%s) AS %s;%s", genTypes, strings.Join(key, ", "), query, second))
+		query += second
 		if err != nil {
 			t.Fatalf("%s\n%v", query, err)
 		}

@@ -2,32 +2,14 @@ package planner
 
 import "slices"
 
-// dropUnread removes columns and aggregates that nothing above reads. What a Shared is asked for is
-// known only when all its readers are seen, so the tree is rewritten until that does not grow.
+// dropUnread removes columns and aggregates that nothing above reads.
 func dropUnread(root Node) Node {
-	k := &keeper{wants: map[*Shared][]int{}}
-	for {
-		k.grew, k.done = false, map[*Shared]kept{}
-		out, to := k.keep(root, all(len(root.Types())))
-		if !k.grew {
-			exprs := make([]*Expr, len(to)) // a scan at the root has sorted its columns
-			for i, typ := range root.Types() {
-				exprs[i] = ref(to[i], typ)
-			}
-			return restored(&Project{In: out, Exprs: exprs})
-		}
+	out, to := keep(root, all(len(root.Types())))
+	exprs := make([]*Expr, len(to)) // a scan at the root has sorted its columns
+	for i, typ := range root.Types() {
+		exprs[i] = ref(to[i], typ)
 	}
-}
-
-type keeper struct {
-	wants map[*Shared][]int // what the readers seen so far ask for
-	done  map[*Shared]kept
-	grew  bool
-}
-
-type kept struct {
-	node Node
-	to   []int
+	return restored(&Project{In: out, Exprs: exprs})
 }
 
 func all(n int) []int {
@@ -40,7 +22,7 @@ func all(n int) []int {
 
 // keep rewrites n to yield at least the wanted columns (ascending) and returns where each old column
 // is now; columns that are gone map to -1.
-func (k *keeper) keep(n Node, want []int) (Node, []int) {
+func keep(n Node, want []int) (Node, []int) {
 	switch n := n.(type) {
 	case *Scan:
 		columns, at := sortedUnique(want, func(i int) string { return lower(n.Cols[i]) })
@@ -54,18 +36,18 @@ func (k *keeper) keep(n Node, want []int) (Node, []int) {
 		}
 		return s, to
 	case *Filter:
-		in, to := k.keep(n.In, union(want, refsOfAll(n.Conjuncts)))
+		in, to := keep(n.In, union(want, refsOfAll(n.Conjuncts)))
 		return &Filter{In: in, Conjuncts: mapExprs(n.Conjuncts, func(e *Expr) *Expr { return e.remap(to) })}, to
 	case *Project:
 		var exprs []*Expr
 		for _, i := range want {
 			exprs = append(exprs, n.Exprs[i])
 		}
-		in, to := k.keep(n.In, refsOfAll(exprs))
+		in, to := keep(n.In, refsOfAll(exprs))
 		return &Project{In: in, Exprs: mapExprs(exprs, func(e *Expr) *Expr { return e.remap(to) })}, moved(len(n.Exprs), want)
 	case *Aggregate:
 		stay := all(len(n.Groups))
-		a := &Aggregate{Groups: n.Groups}
+		a := n.with(nil, n.Groups, nil)
 		reads := refsOfAll(n.Groups)
 		for _, i := range want {
 			if i >= len(n.Groups) {
@@ -74,17 +56,17 @@ func (k *keeper) keep(n Node, want []int) (Node, []int) {
 				reads = union(reads, refsOfAll(agg.exprs()))
 			}
 		}
-		in, to := k.keep(n.In, reads)
+		in, to := keep(n.In, reads)
 		remap := func(e *Expr) *Expr { return e.remap(to) }
 		a.In, a.Groups, a.Aggs = in, mapExprs(a.Groups, remap), mapAggs(a.Aggs, remap)
 		return a, moved(len(n.Groups)+len(n.Aggs), stay)
 	case *Union:
-		u := &Union{}
+		u := &Union{Sets: n.Sets}
 		for _, i := range want {
 			u.Type = append(u.Type, n.Type[i])
 		}
 		for _, in := range n.Ins {
-			branch, to := k.keep(in, want)
+			branch, to := keep(in, want)
 			exprs := make([]*Expr, len(want))
 			for j, i := range want {
 				exprs[j] = ref(to[i], n.Type[i])
@@ -97,7 +79,7 @@ func (k *keeper) keep(n Node, want []int) (Node, []int) {
 		for _, c := range n.Calls {
 			reads = union(reads, refsOfAll(c.exprs()))
 		}
-		in, to := k.keep(n.In, union(below(want, len(n.In.Types())), reads))
+		in, to := keep(n.In, union(below(want, len(n.In.Types())), reads))
 		w := &Window{In: in}
 		for i, c := range n.Calls {
 			call := c.mapExprs(func(e *Expr) *Expr { return e.remap(to) })
@@ -105,10 +87,8 @@ func (k *keeper) keep(n Node, want []int) (Node, []int) {
 		}
 		return w, to
 	case *Top:
-		in, to := k.keep(n.In, union(below(want, len(n.In.Types())), refsOfAll(n.exprs())))
+		in, to := keep(n.In, union(below(want, len(n.In.Types())), refsOfAll(n.exprs())))
 		return &Top{In: in, Over: n.mapExprs(func(e *Expr) *Expr { return e.remap(to) }), Rows: n.Rows}, append(slices.Clone(to), len(in.Types()))
-	case *Shared:
-		return k.shared(n, want)
 	}
 	return n, all(len(n.Types()))
 }
@@ -116,19 +96,6 @@ func (k *keeper) keep(n Node, want []int) (Node, []int) {
 // below are the columns that come from the input, before those a node adds.
 func below(want []int, width int) []int {
 	return slices.DeleteFunc(slices.Clone(want), func(i int) bool { return i >= width })
-}
-
-func (k *keeper) shared(n *Shared, want []int) (Node, []int) {
-	all := union(k.wants[n], want)
-	if len(all) > len(k.wants[n]) {
-		k.wants[n], k.grew = all, true
-	}
-	if have, ok := k.done[n]; ok {
-		return have.node, have.to
-	}
-	in, to := k.keep(n.In, all)
-	k.done[n] = kept{node: &Shared{In: in, refs: n.refs}, to: to}
-	return k.done[n].node, to
 }
 
 func (a *Agg) exprs() []*Expr {

@@ -196,7 +196,7 @@ func (p *planning) sink(ctx context.Context, s *sql.Sink, root Node, g *gate) (*
 	if sink == nil || len(refusals) > 0 {
 		return nil, nil
 	}
-	if r := proveKey(root, columnNames(sink.Columns), sink.key); r != nil {
+	if r := p.facts().proveKey(root, columnNames(sink.Columns), sink.key); r != nil {
 		p.fault(keySpan(s), r.hint, "%s", r.msg)
 		return nil, nil
 	}
@@ -208,6 +208,18 @@ func (p *planning) sink(ctx context.Context, s *sql.Sink, root Node, g *gate) (*
 	}
 	p.name(s, sink, g)
 	return sink, nil
+}
+
+// facts are those of all sources.
+func (p *planning) facts() facts {
+	f := facts{}
+	for _, s := range p.plan.Sources {
+		f[s.Name] = map[string]bool{}
+		for _, c := range s.Columns {
+			f[s.Name][lower(c.Name)] = c.NotNull
+		}
+	}
+	return f
 }
 
 // prove renders the IR, binds that and compares: what is going to run means what DuckDB bound.

@@ -173,15 +173,13 @@ func query(n Node) string {
 		return strings.Join(out, " UNION ALL ")
 	case *Top:
 		return n.query()
-	case *Shared:
-		return query(n.In)
 	}
 	panic(fmt.Sprintf("planner: no rendering for %T", n))
 }
 
 // sql writes the aggregate call as DuckDB would take it.
 func (a *Agg) sql(col columns) string {
-	s := duck.Quote(a.Name) + "(" + strings.Join(sqlAll(a.Args, col), ", ") + ")"
+	s := duck.Quote(a.Name) + "(" + a.distinctly("DISTINCT ") + strings.Join(sqlAll(a.Args, col), ", ") + ")"
 	if len(a.Order) > 0 {
 		s = strings.TrimSuffix(s, ")") + " ORDER BY " + orderSQL(a.Order, col) + ")"
 	}
@@ -195,6 +193,14 @@ func (a *Agg) sql(col columns) string {
 		s += " FILTER (WHERE " + a.Filter.sql(col) + ")"
 	}
 	return s
+}
+
+// distinctly is the word for an aggregate of distinct values.
+func (a *Agg) distinctly(word string) string {
+	if a.Distinct {
+		return word
+	}
+	return ""
 }
 
 // qualified writes columns of a relation named _t: no name of the author's can be taken for an alias

@@ -8,14 +8,13 @@ import (
 
 // check refuses what has no proven incremental rule, and tells how exact the output columns are.
 func check(root Node) (columns []exactness, refusals []*refusal) {
-	c := &checker{seen: map[Node][]exactness{}}
+	c := &checker{}
 	columns = c.node(root)
 	return columns, c.refusals
 }
 
 type checker struct {
 	refusals []*refusal
-	seen     map[Node][]exactness // a Shared reports its faults once
 }
 
 func (c *checker) refuse(pos int, hint, format string, args ...any) {
@@ -55,12 +54,6 @@ func (c *checker) node(n Node) []exactness {
 			}
 		}
 		return out
-	case *Shared:
-		if known, ok := c.seen[n]; ok {
-			return known
-		}
-		c.seen[n] = c.node(n.In)
-		return c.seen[n]
 	case *Aggregate:
 		return c.aggregate(n)
 	case *Window:
@@ -69,7 +62,7 @@ func (c *checker) node(n Node) []exactness {
 	case *Top:
 		in := c.node(n.In)
 		for _, p := range n.Parts {
-			c.groupKey(p, in)
+			c.groupKey(p, in, "a group", "group by", p.position())
 		}
 		c.order(n, in)
 		if retracts(n.In) {
@@ -84,7 +77,14 @@ func (c *checker) aggregate(a *Aggregate) []exactness {
 	in := c.node(a.In)
 	out := make([]exactness, 0, len(a.Groups)+len(a.Aggs))
 	for _, g := range a.Groups {
-		c.groupKey(g, in)
+		role, by, pos := "a group", "group by", g.position()
+		if a.Asked != nil {
+			role, by = "in "+a.Asked.words(), "select"
+			if pos < 0 {
+				pos = a.Asked.pos
+			}
+		}
+		c.groupKey(g, in, role, by, pos)
 		out = append(out, min(c.exactness(g, in), rounded)) // what is inexact was refused
 	}
 	for _, agg := range a.Aggs {
@@ -101,27 +101,38 @@ func (c *checker) aggregate(a *Aggregate) []exactness {
 	return out
 }
 
-func (c *checker) groupKey(g *Expr, in []exactness) {
-	pos := g.position()
+// groupKey refuses what equal values of are not one value: to be grouped by, or to be told apart by what
+// the author asked for in place of that.
+func (c *checker) groupKey(g *Expr, in []exactness, role, by string, pos int) {
 	switch {
 	case c.inexact(g, in):
-		c.refuse(pos, exactHint, "grouping by a floating-point aggregate could split groups differently from run to run")
+		c.refuse(pos, exactHint, "a floating-point aggregate cannot be %s: rows could be told apart differently from run to run", role)
 	case g.Type == "INTERVAL":
-		c.refuse(pos, "group by a number instead: epoch(i)", "an INTERVAL cannot be a group: 30 days and 1 month are equal and look different")
+		c.refuse(pos, by+" a number instead: epoch(i)", "an INTERVAL cannot be %s: 30 days and 1 month are equal and look different", role)
 	case g.Type == "TIME WITH TIME ZONE":
-		c.refuse(pos, timetzHint, timetzGroup)
+		c.refuse(pos, by+timetzHint, timetz, role)
 	case g.Type == "JSON":
-		c.refuse(pos, "group by its text: (…)::VARCHAR", "JSON cannot be a group in this version")
+		c.refuse(pos, by+" its text: (…)::VARCHAR", "JSON cannot be %s in this version", role)
 	case isNested(g.Type):
-		c.refuse(pos, "group by its parts", "a group of type %s is not supported", g.Type)
+		c.refuse(pos, by+" its parts", "a value of type %s cannot be %s in this version", article(g.Type), role)
 	case g.Type == "NULL":
-		c.refuse(pos, "cast it: NULL::VARCHAR", "a group that is always NULL has no type")
+		c.refuse(pos, "cast it: NULL::VARCHAR", "what is always NULL cannot be %s: it has no type", role)
 	}
 }
 
+func (a *asked) words() string {
+	switch a.word {
+	case "DISTINCT":
+		return "a SELECT DISTINCT"
+	case "UNION":
+		return "a UNION without ALL"
+	}
+	return "an " + a.word
+}
+
 const (
-	timetzHint  = "group by its text or by an hour"
-	timetzGroup = "a TIME WITH TIME ZONE cannot be a group: 12:00+00 and 13:00+01 are the same moment and look different"
+	timetzHint = " its text or an hour of it"
+	timetz     = "a TIME WITH TIME ZONE cannot be %s: 12:00+00 and 13:00+01 are the same moment and look different"
 )
 
 func (c *checker) agg(a *Agg, of *Aggregate, in []exactness) {
@@ -135,6 +146,12 @@ func (c *checker) agg(a *Agg, of *Aggregate, in []exactness) {
 	}
 	if a.Filter != nil && c.inexact(a.Filter, in) {
 		c.refuse(a.Pos, exactHint, "a FILTER on a floating-point aggregate could decide differently from run to run")
+	}
+	if a.Distinct {
+		faults := len(c.refusals)
+		if c.groupKey(a.Args[0], in, "in "+a.Name+"(DISTINCT …)", "take", a.Pos); len(c.refusals) > faults {
+			return
+		}
 	}
 	if len(a.Args) == 0 || a.Name == "count" {
 		for _, arg := range a.Args {
@@ -185,6 +202,8 @@ func argumentRule(a *Agg, arg *Expr) (hint string, ok bool) {
 		}
 	case "var_pop", "var_samp", "stddev_pop", "stddev_samp":
 		return "cast it to DOUBLE", t == "DOUBLE"
+	case "bit_and", "bit_or", "bit_xor":
+		return "take it of an integer", isInteger(t) || t == "UHUGEINT" || t == "BIT"
 	case "bool_and", "bool_or", "count_if":
 		return "compare it: x <> 0", t == "BOOLEAN"
 	}
@@ -194,8 +213,10 @@ func argumentRule(a *Agg, arg *Expr) (hint string, ok bool) {
 // retractable: the accumulators can give a row back.
 func retractable(a *Agg, arg *Expr) bool {
 	switch a.Name {
-	case "min", "max", "first":
+	case "min", "max", "first", "bit_and", "bit_or":
 		return false
+	case "bit_xor":
+		return arg.Type != "BIT"
 	case "sum", "avg":
 		return !isFloat(arg.Type)
 	case "var_pop", "var_samp", "stddev_pop", "stddev_samp":
@@ -223,14 +244,16 @@ func (c *checker) aggregateExactness(a *Agg, in []exactness) exactness {
 	return min(worst, rounded)
 }
 
-// retracts: rows of n can be taken back by a later batch.
+// retracts: rows of n can be taken back by a later batch. Distinct rows stay as long as one of those
+// they are from does.
 func retracts(n Node) bool {
-	found := false
-	walkNodes(n, func(n Node) {
-		switch n.(type) {
-		case *Aggregate, *Top:
-			found = true
+	switch n := n.(type) {
+	case *Top:
+		return true
+	case *Aggregate:
+		if len(n.Aggs) > 0 {
+			return true
 		}
-	})
-	return found
+	}
+	return slices.ContainsFunc(n.inputs(), retracts)
 }

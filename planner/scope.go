@@ -79,7 +79,7 @@ func (g *gate) improve(r *refusal) {
 	case strings.HasPrefix(r.msg, "GROUP BY term out of range"):
 		r.pos = g.ordinal()
 	case strings.HasPrefix(r.msg, "set operations can only apply"):
-		r.pos, r.msg = g.setOp, "the SELECTs of a UNION ALL have different numbers of columns"
+		r.pos, r.msg = g.setOp, "the SELECTs of a set operation have different numbers of columns"
 	case r.pos < 0:
 		r.pos = g.find(r.names)
 	}

@@ -47,7 +47,6 @@ func (c *compiler) aboveStep(root Node, key []int) (f *changes, exprs, conjuncts
 	if flt, isFilter := n.(*Filter); isFilter {
 		conjuncts, n = flt.Conjuncts, flt.In
 	}
-	n = unshared(n)
 	rowKey, isStep := stepRowKey(n)
 	if !isStep {
 		return nil, nil, nil, false

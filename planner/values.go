@@ -58,9 +58,9 @@ func (c *compiler) values(a *Aggregate) *changes {
 	v := &values{bag: bagOf(keptRows(types, refs(types[:len(a.Groups)])), len(a.Groups) == 0, k), node: a, aggs: aggs}
 	in.sql = "SELECT " + list(aliased(sqlAll(read, cols(""))), "_w") + " FROM (" + in.sql + ")"
 	table := fmt.Sprintf("n%d", k)
-	c.plan.Steps = append(c.plan.Steps, Step{ID: c.ids[key], Kind: "local", node: a, Pos: aggregatePosition(a),
+	c.plan.Steps = append(c.plan.Steps, Step{ID: stepID(a), Kind: "local", node: a, Pos: aggregatePosition(a),
 		State: v.state, Run: append(v.run(in), v.paired(table)), Keep: v.keep(), Changed: v.changed()})
-	c.plan.state = append(c.plan.state, canonicalState{Step: c.ids[key], Rows: describe(a).rows, Keeps: []string{"rows of " + strings.Join(canonAll(read, describe(a.In).cols), "; ")}})
+	c.plan.state = append(c.plan.state, canonicalState{Step: stepID(a), Rows: describe(a).rows, Keeps: []string{"rows of " + strings.Join(canonAll(read, describe(a.In).cols), "; ")}})
 	column := func(prefix string) columns {
 		return func(i int) string {
 			if i < len(a.Groups) {

@@ -5,7 +5,7 @@ CREATE SOURCE t (k INTEGER, a INTEGER, b DECIMAL(12,2), c VARCHAR, d DOUBLE, ts 
 -- Umlaute: äöü
 CREATE SINK m.s1 PRIMARY KEY (k) AS /* größe */ SELECT k /* ☃ */, sum(amout) AS n -- trailing
 FROM t GROUP BY k;
-CREATE SINK m.s2 PRIMARY KEY (k) AS SELECT k, median(a) AS m, count(DISTINCT c) AS d
+CREATE SINK m.s2 PRIMARY KEY (k) AS SELECT k, median(a) AS m, mode(c) AS d
 FROM t
 WHERE ts > now()
 GROUP BY k

@@ -11,7 +11,7 @@ GROUP BY k;
 
 CREATE VIEW early AS SELECT * FROM late;
 
-CREATE VIEW late AS SELECT k, count(DISTINCT a) AS n,
+CREATE VIEW late AS SELECT k, mode(a) AS n,
   median(a) AS m FROM t GROUP BY k;
 
 CREATE VIEW decided AS SELECT k, avg(a) AS v FROM t GROUP BY k HAVING avg(a) > 3;
