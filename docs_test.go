@@ -122,6 +122,7 @@ func TestDocs(t *testing.T) {
 	t.Run("commands", testCommands)
 	t.Run("refused", testRefused)
 	t.Run("types", testTypes)
+	t.Run("examples", testExamples)
 }
 
 // testBlocks checks every pipeline and runs every console.
