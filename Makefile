@@ -4,7 +4,7 @@ export GOFLAGS := -tags=duckdb_arrow $(GOFLAGS)
 export CGO_ENABLED := 1
 
 RELEASE := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-FUZZTIME ?= 30s
+FUZZTIME ?= 15s
 SOAK ?= 10m
 
 .PHONY: help build demo test soak bench lint fuzz clean
@@ -20,6 +20,7 @@ demo: build ## run an example on its files, add a day, run again, show and check
 
 test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
 	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=20 go test -race -timeout 40m ./...
+	go test -count 1 -v -timeout 40m -run '^TestRandomQueries$$' ./planner -planner.cases 2000
 	$(MAKE) fuzz
 
 soak: ## kill the real binary for $(SOAK), then draw random queries for $(SOAK)

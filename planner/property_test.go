@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var propertyCases = flag.Int("planner.cases", 200, "random queries the planner must accept and answer as DuckDB does")
+var propertyCases = flag.Int("planner.cases", 100, "random queries the planner must accept and answer as DuckDB does")
 
 // After every batch the table equals the SELECT over all rows so far: random queries over random rows
 // in random batches. Values are small enough that a floating sum is right to 1e-9.
