@@ -21,12 +21,14 @@ demo: build ## run an example on its files, add a day, run again, show and check
 test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
 	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=20 go test -race -timeout 40m ./...
 	go test -count 1 -v -timeout 40m -run '^TestRandomQueries$$' ./planner -planner.cases 2000
+	go test -count 1 -v -timeout 40m -run '^TestRandomPipelines$$' ./engine -engine.cases 100
 	$(MAKE) fuzz
 
 soak: ## kill the real binary for $(SOAK), then draw random queries for $(SOAK)
 	LOCKSTEP_SOAK=$(SOAK) LOCKSTEP_KILLS=5 go test -timeout 0 -count 1 -v -run '^TestKill' .
-	@timeout $(SOAK) sh -c 'while out=$$(go test -timeout 0 -count 1 -v -run "^TestRandomQueries$$" ./planner -planner.cases 2000); \
-		do echo "$$out" | grep "queries:"; done; echo "$$out"; exit 1'; test $$? -eq 124
+	@timeout $(SOAK) sh -c 'while out=$$(go test -timeout 0 -count 1 -v -run "^TestRandomQueries$$" ./planner -planner.cases 2000 && \
+		go test -timeout 0 -count 1 -v -run "^TestRandomPipelines$$" ./engine -engine.cases 200); \
+		do echo "$$out" | grep -E "queries:|pipelines in"; done; echo "$$out"; exit 1'; test $$? -eq 124
 
 lint: ## formatting and vet
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi

@@ -14,6 +14,7 @@ var mayImport = map[string][]string{
 	"lockstep/checkpoints":               {},
 	"lockstep/sql":                       {"lockstep/engine/duck"},
 	"lockstep/planner":                   {"lockstep/sql", "lockstep/engine/duck"},
+	"lockstep/planner/plannertest":       {},
 	"lockstep/connectors":                {"lockstep/checkpoints"},
 	"lockstep/connectors/files":          {"lockstep/connectors", "lockstep/checkpoints", "lockstep/engine/duck"},
 	"lockstep/connectors/duckdb":         {"lockstep/connectors", "lockstep/checkpoints", "lockstep/engine/duck"},

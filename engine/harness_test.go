@@ -121,7 +121,7 @@ func (p *project) open() *opened {
 		fatal(err)
 		spec := connectors.SourceSpec{Name: s.Name, Base: p.dir, From: filepath.Join(p.dir, from)}
 		for _, c := range s.Columns {
-			spec.Columns = append(spec.Columns, connectors.SourceColumn{Name: c.Name, Type: c.Type, NotNull: c.NotNull})
+			spec.Columns = append(spec.Columns, connectors.SourceColumn{Name: c.Name, Type: c.Type, NotNull: c.NotNull, Metadata: c.Metadata, Computed: c.Computed})
 		}
 		src, err := files.Open(ctx, eng, spec)
 		fatal(err)

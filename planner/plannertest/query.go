@@ -1,4 +1,6 @@
-package planner
+// Package plannertest draws random pipelines for the tests of whatever runs them: SELECTs over one source t,
+// rows for it with everything that is awkward, and other ways to write the same SELECT.
+package plannertest
 
 import (
 	"fmt"
@@ -54,7 +56,8 @@ const (
 var genColumns = []genCol{{"id", kInt, false}, {"k", kInt, false}, {"a", kInt, false}, {"tiny", kInt, false}, {"b", kDec, false}, {"wide", kDec, false},
 	{"c", kText, false}, {"d", kDbl, false}, {"r", kDbl, false}, {"ts", kTime, false}, {"day", kDate, false}, {"f", kBool, false}}
 
-const genTypes = `id BIGINT NOT NULL, k INTEGER, a INTEGER, tiny TINYINT, b DECIMAL(12,2), wide DECIMAL(38,4), c VARCHAR, d DOUBLE, r FLOAT, ts TIMESTAMP, day DATE, f BOOLEAN`
+// Columns declares the columns of t. id numbers the rows from 1.
+const Columns = `id BIGINT NOT NULL, k INTEGER, a INTEGER, tiny TINYINT, b DECIMAL(12,2), wide DECIMAL(38,4), c VARCHAR, d DOUBLE, r FLOAT, ts TIMESTAMP, day DATE, f BOOLEAN`
 
 // genValues are NULLs, duplicates, extremes, signed zeros, NaN and infinities.
 var genValues = map[string][]string{
@@ -71,8 +74,9 @@ var genValues = map[string][]string{
 	"f":    {"NULL", "true", "false"},
 }
 
-// rows draws the content of a table.
-func (g *gen) rows(n int) string {
+// Rows draws n rows of t, as a VALUES list.
+func Rows(t *rapid.T, n int) string {
+	g := &gen{t: t}
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "%s(%d", map[bool]string{true: ", "}[i > 0], i+1)
@@ -93,87 +97,6 @@ func (g *gen) between(a, b int) int { return rapid.IntRange(a, b).Draw(g.t, "n")
 func (g *gen) name(prefix string) string {
 	g.names++
 	return fmt.Sprintf("%s%d", prefix, g.names)
-}
-
-// expr draws an expression of a kind over a relation.
-func (g *gen) expr(r rel, kind string, depth int) string {
-	if depth <= 0 || g.chance(35) {
-		return g.leaf(r, kind)
-	}
-	e := func(k string) string { return g.expr(r, k, depth-1) }
-	if g.chance(15) {
-		switch g.between(0, 3) {
-		case 0:
-			return fmt.Sprintf("CASE WHEN %s THEN %s ELSE %s END", e(kBool), e(kind), e(kind))
-		case 1:
-			return fmt.Sprintf("coalesce(%s, %s)", e(kind), e(kind))
-		case 2:
-			return fmt.Sprintf("nullif(%s, %s)", e(kind), e(kind))
-		default:
-			return fmt.Sprintf("greatest(%s, %s)", e(kind), e(kind))
-		}
-	}
-	switch kind {
-	case kInt:
-		return fill(g.pick("int", "(%[1]s::HUGEINT + %[2]s)", "(%[1]s::HUGEINT - 3)", "(%[1]s %% 7)", "(%[1]s // 3)", "abs(%[1]s::HUGEINT)", "(%[1]s::HUGEINT * 2)", "len(%[3]s)",
-			"(%[4]s)::INTEGER", "date_part('day', %[5]s)", "(%[1]s & 7)", "sign(%[1]s)") + "\x00" + strings.Join([]string{e(kInt), e(kInt), e(kText), e(kBool), e(kTime)}, "\x00"))
-	case kDec:
-		return fill(g.pick("dec", "(%[1]s + 1)", "(- %[1]s)", "round(%[1]s, 1)", "abs(%[1]s)") + "\x00" + e(kDec))
-	case kDbl:
-		return fill(g.pick("dbl", "(%[1]s * 0.5)", "(%[1]s + 1)", "(- %[1]s)", "(%[2]s / 4)", "(%[2]s::DOUBLE)", "floor(%[1]s)", "round(%[1]s, 1)") + "\x00" + e(kDbl) + "\x00" + e(kInt))
-	case kText:
-		return fill(g.pick("text", "(%[1]s || 'x')", "upper(%[1]s)", "(%[2]s::VARCHAR)", "left(%[1]s, 1)", "replace(%[1]s, 'a', '')", "strftime(%[3]s, '%%Y-%%m')") + "\x00" + e(kText) + "\x00" + e(kInt) + "\x00" + e(kTime))
-	case kTime:
-		return fill(g.pick("time", "date_trunc('hour', %[1]s)", "(%[1]s + INTERVAL 1 DAY)", "time_bucket(INTERVAL '6 hours', %[1]s)") + "\x00" + e(kTime))
-	case kDate:
-		return fill(g.pick("date", "(%[1]s)::DATE", "last_day(%[1]s)") + "\x00" + e(kTime))
-	}
-	return g.boolean(r, depth)
-}
-
-// fill puts the drawn arguments into a drawn form.
-func fill(s string) string {
-	parts := strings.Split(s, "\x00")
-	args := make([]any, len(parts)-1)
-	for i, p := range parts[1:] {
-		args[i] = p
-	}
-	return strings.Split(fmt.Sprintf(parts[0], args...), "%!(EXTRA")[0]
-}
-
-func (g *gen) boolean(r rel, depth int) string {
-	e := func(k string) string { return g.expr(r, k, depth-1) }
-	kind := g.pick("compared", kInt, kInt, kText, kDec, kDbl, kTime, kDate)
-	switch g.between(0, 7) {
-	case 0, 1:
-		return "(" + e(kind) + g.pick("op", " = ", " <> ", " < ", " > ", " <= ", " >= ", " IS DISTINCT FROM ", " IS NOT DISTINCT FROM ") + e(kind) + ")"
-	case 2:
-		return "(" + e(kBool) + g.pick("and", " AND ", " OR ") + e(kBool) + ")"
-	case 3:
-		return "(NOT " + e(kBool) + ")"
-	case 4:
-		return "(" + e(kind) + g.pick("null", " IS NULL", " IS NOT NULL") + ")"
-	case 5:
-		return fmt.Sprintf("(%s %sIN (%s, %s))", e(kind), g.pick("not", "", "NOT "), e(kind), e(kind))
-	case 6:
-		return fmt.Sprintf("(%s BETWEEN %s AND %s)", e(kind), e(kind), e(kind))
-	}
-	return "(" + e(kText) + g.pick("like", " LIKE 'a%'", " ILIKE '%A'", " NOT LIKE '_'") + ")"
-}
-
-func (g *gen) leaf(r rel, kind string) string {
-	var names []string
-	for _, c := range r.cols {
-		if c.kind == kind && (!c.loose || g.chance(3)) {
-			names = append(names, c.name, c.name, c.name)
-		}
-	}
-	constants := map[string][]string{
-		kInt: {"0", "1", "-3", "NULL::INTEGER"}, kDec: {"0.5", "-1.25", "100.00"}, kDbl: {"0.5::DOUBLE", "'nan'::DOUBLE", "1e3"},
-		kText: {"'a'", "''", "'it''s'"}, kBool: {"true", "false", "NULL::BOOLEAN"},
-		kTime: {"TIMESTAMP '2024-03-31 01:00:00'"}, kDate: {"DATE '2024-02-29'"},
-	}
-	return g.pick("leaf", append(names, constants[kind][g.between(0, len(constants[kind])-1)])...)
 }
 
 // agg draws an aggregate call and the kind of its result.
@@ -408,6 +331,24 @@ func (g *gen) rolledUp(r rel, level bool) (string, []genCol) {
 	by := g.pick("sets", forms...)
 	sql := "SELECT " + strings.Join(items, ", ") + " FROM " + r.sql + g.where(r) + " GROUP BY " + by
 	return sql + g.pick("having", "", "", " HAVING grouping("+columns[0]+") = 0", " HAVING count(*) > 1 OR grouping("+list+") > 0"), cols
+}
+
+// Sink is a SELECT over t and the columns that are its key.
+type Sink struct {
+	SQL string
+	Key []string
+}
+
+// Sinks draws a sink's SELECT, and sometimes a second one that groups the same rows.
+func Sinks(t *rapid.T) []Sink {
+	g := &gen{t: t}
+	sql, key := g.query()
+	sinks := []Sink{{sql, key}}
+	if g.last.from != "" && g.chance(25) {
+		sql, key := g.twin()
+		sinks = append(sinks, Sink{sql, key})
+	}
+	return sinks
 }
 
 // query draws a sink's SELECT and its key.
