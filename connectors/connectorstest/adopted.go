@@ -128,13 +128,13 @@ func testMisfits(t *testing.T, empty func(t *testing.T) Database) {
 		mended        bool
 	}{
 		"rows of somebody":        {with(""), "INSERT INTO %s VALUES (NULL, 'x', 1)", []string{"exists already, and no pipeline wrote its rows (1)"}, true},
-		"columns and types":       {"day TIMESTAMP, revenue DECIMAL(12,2)", "", []string{"its column day is TIMESTAMP, the pipeline writes DATE", "it has no column store"}, true},
-		"a type of the sequence":  {with(", _etl_seq INTEGER"), "", []string{"its column _etl_seq is INTEGER, the pipeline writes BIGINT"}, true},
+		"columns and types":       {"day TIMESTAMP, revenue DECIMAL(12,2)", "", []string{"its column day is {TIMESTAMP}, the pipeline writes {DATE}", "it has no column store"}, true},
+		"a type of the sequence":  {with(", _etl_seq INTEGER"), "", []string{"its column _etl_seq is {INTEGER}, the pipeline writes {BIGINT}"}, true},
 		"a column to be filled":   {with(", owner VARCHAR NOT NULL"), "", []string{"its column owner is NOT NULL without a default"}, true},
-		"unique on other columns": {with(", UNIQUE (revenue)"), "", []string{"its UNIQUE(revenue) is on other columns than the sink's key"}, false},
-		"a smaller primary key":   {with(", PRIMARY KEY (day)"), "", []string{`its PRIMARY KEY("day") is on other columns than the sink's key`}, false},
+		"unique on other columns": {with(", UNIQUE (revenue)"), "", []string{"its UNIQUE", "(revenue) is on other columns than the sink's key"}, false},
+		"a smaller primary key":   {with(", PRIMARY KEY (day)"), "", []string{"its PRIMARY KEY", "is on other columns than the sink's key"}, false},
 		"an index":                {with(""), "CREATE INDEX by_store ON %s (store)", []string{"it has an index, by_store"}, true},
-		"everything":              {"day TIMESTAMP, store VARCHAR, owner VARCHAR NOT NULL, UNIQUE (owner)", "", []string{"day is TIMESTAMP", "no column revenue", "owner is NOT NULL", `UNIQUE("owner")`}, false},
+		"everything":              {"day TIMESTAMP, store VARCHAR, owner VARCHAR NOT NULL, UNIQUE (owner)", "", []string{"day is {TIMESTAMP}", "no column revenue", "owner is NOT NULL", "its UNIQUE"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := &adopted{Database: empty(t), columns: c.columns}
@@ -145,7 +145,12 @@ func testMisfits(t *testing.T, empty func(t *testing.T) Database) {
 			}
 			err := r.Destination.CheckTargets(background, r.head, []connectors.SinkSpec{salesSink})
 			var target *connectors.TargetError
+			if r.Keyed && name == "an index" {
+				must(t, err)
+				return
+			}
 			for _, say := range c.say {
+				say = r.inTypes(say)
 				if !errors.As(err, &target) || !strings.Contains(err.Error(), say) {
 					t.Fatalf("the error is %v, want a TargetError with %q", err, say)
 				}

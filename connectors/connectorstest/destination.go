@@ -3,6 +3,7 @@ package connectorstest
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"lockstep/connectors"
@@ -28,6 +29,11 @@ type Session struct {
 	Mend func(t *testing.T, statements string)
 	// Rows returns a query's rows as texts, NULL as "NULL".
 	Rows func(t *testing.T, query string) [][]string
+	// Type is how the database writes a DuckDB type; nil: as DuckDB does.
+	Type func(duck string) string
+	// Keyed: a constraint on the key keeps its tables from having doubled rows, and indexes beside it are
+	// no harm.
+	Keyed bool
 	// Close closes destination and engine.
 	Close func(t *testing.T)
 }
@@ -59,6 +65,21 @@ func TestDestination(t *testing.T, empty func(t *testing.T) Database) {
 		t.Run(test.name, func(t *testing.T) { test.run(t, empty(t)) })
 	}
 	t.Run("adopted tables", func(t *testing.T) { testAdopted(t, empty) })
+}
+
+// inTypes writes {DATE} as the database does.
+func (s *Session) inTypes(text string) string {
+	for {
+		before, rest, ok := strings.Cut(text, "{")
+		if !ok {
+			return text
+		}
+		name, after, _ := strings.Cut(rest, "}")
+		if s.Type != nil {
+			name = s.Type(name)
+		}
+		text = before + name + after
+	}
 }
 
 var background = context.Background()

@@ -105,6 +105,9 @@ func testEditedRows(t *testing.T, db Database) {
 			rowA.with("U"), "rows to be changed carry a newer _etl_seq than 2 (1)"},
 	} {
 		t.Run(edit.name, func(t *testing.T) {
+			if r.Keyed && edit.name == "inserted under an old key" {
+				return // the constraint keeps the row out
+			}
 			r.Exec(t, edit.do)
 			err := r.refused(edit.staged)
 			var target *connectors.TargetError
@@ -143,10 +146,13 @@ func testEditedTables(t *testing.T, db Database) {
 			"ALTER TABLE " + table + " DROP COLUMN note", "its column note is NOT NULL without a default"},
 		{"CREATE INDEX by_store ON " + table + " (store)", "DROP INDEX " + r.Table("", "by_store"), "it has an index, by_store"},
 		{"ALTER TABLE " + table + " RENAME COLUMN store TO shop", "ALTER TABLE " + table + " RENAME COLUMN shop TO store", "its column store is gone"},
-		{"ALTER TABLE " + table + " ALTER revenue TYPE DECIMAL(14,2)", "ALTER TABLE " + table + " ALTER revenue TYPE DECIMAL(12,2)", "revenue is DECIMAL(14,2), the pipeline writes DECIMAL(12,2)"},
+		{"ALTER TABLE " + table + " ALTER revenue TYPE DECIMAL(14,2)", "ALTER TABLE " + table + " ALTER revenue TYPE DECIMAL(12,2)", "revenue is {DECIMAL(14,2)}, the pipeline writes {DECIMAL(12,2)}"},
 	} {
+		if r.Keyed && strings.HasPrefix(edit.do, "CREATE INDEX") {
+			continue
+		}
 		r.Exec(t, edit.do)
-		differs(t, salesSink, edit.say)
+		differs(t, salesSink, r.inTypes(edit.say))
 		r.Exec(t, edit.undo)
 		must(t, r.Destination.CheckTargets(background, r.head, sinks))
 	}
@@ -282,7 +288,7 @@ func testDamagedSegments(t *testing.T, db Database) {
 	listed, err := r.Destination.Segments(background, pipeline, 1, 2)
 	must(t, err)
 
-	r.Exec(t, "UPDATE "+parts+" SET data = 'nonsense'::BLOB")
+	r.Exec(t, "UPDATE "+parts+" SET data = 'nonsense'::"+r.inTypes("{BLOB}"))
 	must(t, r.Destination.Load(background, &listed[0]))
 	if _, err := listed[0].Records(); err == nil {
 		t.Error("other bytes are read as the segment")

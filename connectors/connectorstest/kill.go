@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,20 +19,18 @@ import (
 // killedEnv tells the test binary that it is the process to be killed, and its database.
 const killedEnv = "LOCKSTEP_TEST_KILLED"
 
-// points are the failpoints of Destination.Commit in their order. From after-commit on the change is
-// there.
-var points = []string{"commit-begin", "after-ddl", "after-delete", "after-insert", "after-segments", "after-manifest",
-	"before-commit", "after-commit", "after-confirm"}
-
 // TestKills kills a process at every failpoint of its first commit, and of a later one. Afterwards all
-// of the change is there or nothing, and the pipeline goes on.
-func TestKills(t *testing.T, at func(folder string) Database) {
+// of the change is there or nothing, and the pipeline goes on. apply are the failpoints while rows are
+// written; a database keeps what it needs to be found again in its folder.
+func TestKills(t *testing.T, apply []string, at func(folder string) Database) {
 	if folder := os.Getenv(killedEnv); folder != "" {
 		killed(t, at(folder))
 		return
 	}
+	points := slices.Concat([]string{"commit-begin", "after-ddl"}, apply,
+		[]string{"after-segments", "after-manifest", "before-commit", "after-commit", "after-confirm"})
 	for i, point := range points {
-		there := i >= 7
+		there := i >= len(points)-2
 		t.Run(point, func(t *testing.T) {
 			t.Run("first commit", func(t *testing.T) {
 				folder := t.TempDir()

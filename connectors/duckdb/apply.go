@@ -9,6 +9,7 @@ import (
 	driver "github.com/duckdb/duckdb-go/v2"
 
 	"lockstep/connectors"
+	"lockstep/connectors/staged"
 	"lockstep/engine/duck"
 )
 
@@ -27,8 +28,9 @@ func (d *Destination) applyTx(ctx context.Context, seq int64, change connectors.
 	if c.Inserted+c.Updated+c.Deleted == 0 && change.Table == "" {
 		return a.checkCountTx(ctx, c.Rows)
 	}
-	if err := a.checkStaged(ctx, change); err != nil {
-		return err
+	// Later batches stage the same columns.
+	if err := staged.Check(ctx, d.eng, change, !d.settled[settledSink(change.Sink)]); err != nil {
+		return d.failed("count the rows to write to table "+change.Sink.Name, err)
 	}
 	if d.inPlace[change.Sink.Name] {
 		if err := a.updateTx(ctx, c); err != nil {
@@ -54,52 +56,6 @@ type apply struct {
 	sink   connectors.SinkSpec
 	staged string
 	target string
-}
-
-// checkStaged asserts what the engine promises of the staged rows: columns, types, one row per key,
-// and the counts.
-func (a apply) checkStaged(ctx context.Context, change connectors.SinkChange) error {
-	if !a.d.settled[settledSink(a.sink)] { // later batches stage the same columns
-		if err := a.checkColumns(ctx); err != nil {
-			return err
-		}
-	}
-	var doubled, rows, inserts, updates, deletes int64
-	counts := "SELECT count(*) FILTER (n > 1), sum(n)::BIGINT, sum(i)::BIGINT, sum(u)::BIGINT, sum(d)::BIGINT FROM (SELECT count(*) AS n, " +
-		"count(*) FILTER (_op = 'I') AS i, count(*) FILTER (_op = 'U') AS u, count(*) FILTER (_op = 'D') AS d FROM " + a.staged +
-		" GROUP BY " + a.groups() + " UNION ALL SELECT 0, 0, 0, 0)"
-	if err := a.d.eng.QueryRow(ctx, counts, nil, &doubled, &rows, &inserts, &updates, &deletes); err != nil {
-		return a.d.failed("count the rows to write to table "+a.sink.Name, err)
-	}
-	if doubled > 0 {
-		return a.broken("%d keys have more than one row to write", doubled)
-	}
-	c := change.Counts
-	if inserts != c.Inserted || updates != c.Updated || deletes != c.Deleted || rows != inserts+updates+deletes {
-		return a.broken("%d rows are to be written (+%d ~%d -%d), the manifest counts +%d ~%d -%d",
-			rows, inserts, updates, deletes, c.Inserted, c.Updated, c.Deleted)
-	}
-	return nil
-}
-
-func (a apply) checkColumns(ctx context.Context) error {
-	there, err := a.d.describe(ctx, a.staged)
-	if err != nil {
-		return err
-	}
-	want, err := a.d.specColumns(ctx, a.sink)
-	if err != nil {
-		return err
-	}
-	want[opColumn] = "VARCHAR"
-	difference := compareColumns(there, want)
-	if difference == "" && len(there) > len(want) {
-		difference = "there are more columns than the table's"
-	}
-	if difference != "" {
-		return a.broken("of the rows to write, %s", difference)
-	}
-	return nil
 }
 
 // broken is a promise of the engine that does not hold: a mistake of ours, never the analyst's.
@@ -201,13 +157,6 @@ func (a apply) match() string {
 		conds[i] = "t." + k + " IS NOT DISTINCT FROM s." + k
 	}
 	return strings.Join(conds, " AND ")
-}
-
-func (a apply) groups() string {
-	if len(a.sink.Key) == 0 {
-		return "()"
-	}
-	return strings.Join(quoted(a.sink.Key), ", ")
 }
 
 func quoted(names []string) []string {

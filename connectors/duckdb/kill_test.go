@@ -10,7 +10,7 @@ import (
 )
 
 func TestKills(t *testing.T) {
-	connectorstest.TestKills(t, func(folder string) connectorstest.Database {
+	connectorstest.TestKills(t, []string{"after-delete", "after-insert"}, func(folder string) connectorstest.Database {
 		return file{filepath.Join(folder, "mart.duckdb")}
 	})
 }
