@@ -144,3 +144,11 @@ type SinkChange struct {
 	Records func(ctx context.Context) (array.RecordReader, error)
 	Counts  checkpoints.SinkCount
 }
+
+// FileRange is a range of a split that a change read.
+type FileRange struct {
+	Source, Split, Content string
+	Seq, Batch             int64
+	From, To               int64
+	Rows, Rejected         int64
+}

@@ -244,15 +244,15 @@ func checkTables(s *Script, f *faults) {
 	}
 }
 
-// tableID tells tables apart: letter case does not, and in a DuckDB database the schema is main
-// unless given.
+// tableID tells tables apart: letter case does not, and the schema is main, or public in a Postgres
+// database, unless given.
 func tableID(q QName, a *Attach) string {
 	var parts []string
 	for _, n := range q.Parts {
 		parts = append(parts, quoteString(strings.ToLower(n.Text)))
 	}
-	if len(parts) == 2 && a != nil && a.Type == "duckdb" {
-		parts = []string{parts[0], "'main'", parts[1]}
+	if len(parts) == 2 && a != nil {
+		parts = []string{parts[0], map[string]string{"duckdb": "'main'", "postgres": "'public'"}[a.Type], parts[1]}
 	}
 	return strings.Join(parts, ".")
 }

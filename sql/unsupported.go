@@ -16,11 +16,6 @@ func (s *Script) Unsupported() []*Error {
 	for _, a := range s.Audits {
 		later(a.Name.Span, "CREATE AUDIT is", "remove it, and query the table after the run")
 	}
-	for _, a := range s.Attaches {
-		if a.Type != "duckdb" {
-			later(a.typeSpan, "TYPE "+a.Type+" is", "attach a DuckDB file")
-		}
-	}
 	for _, src := range s.Sources {
 		unsupportedSource(src, later)
 		unsupportedFiles(src.With, later)

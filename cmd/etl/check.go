@@ -98,7 +98,7 @@ func checkFiles(cmd *cobra.Command, paths []string) error {
 func checkFile(ctx context.Context, path string) (checked, error) {
 	c := checked{File: path}
 	err := withFile(ctx, path, func(s *session) error {
-		c.Pipeline, c.Sources, c.Sinks, c.path = s.script.Name, len(s.script.Sources), len(s.script.Sinks), realPath(s.path)
+		c.Pipeline, c.Sources, c.Sinks, c.path = s.script.Name, len(s.script.Sources), len(s.script.Sinks), s.identity()
 		if err := s.compile(ctx); err != nil {
 			return err
 		}

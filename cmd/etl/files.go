@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockstep/checkpoints"
-	"lockstep/connectors/duckdb"
+	"lockstep/connectors"
 	"lockstep/connectors/files"
 )
 
@@ -110,7 +110,7 @@ func (s *session) files(ctx context.Context) (list []listed, problem string, err
 	if err != nil {
 		return nil, "", err
 	}
-	position, ranges := checkpoints.Position{}, []duckdb.FileRange(nil)
+	position, ranges := checkpoints.Position{}, []connectors.FileRange(nil)
 	if exists {
 		var blocked error
 		if position, blocked, err = s.pipeline.Reached(ctx); err == nil {
@@ -149,9 +149,9 @@ func (s *session) files(ctx context.Context) (list []listed, problem string, err
 }
 
 // rangesOf is what was read of a source, by split and by content.
-type rangesOf map[string][]duckdb.FileRange
+type rangesOf map[string][]connectors.FileRange
 
-func readBy(source string, ranges []duckdb.FileRange) rangesOf {
+func readBy(source string, ranges []connectors.FileRange) rangesOf {
 	out := rangesOf{}
 	for _, r := range ranges {
 		if r.Source == source {

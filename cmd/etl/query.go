@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep/connectors/postgres"
 	"lockstep/engine/duck"
 	"lockstep/sql"
 )
@@ -22,7 +23,8 @@ func queryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "query FILE SQL",
 		Short: "Ask the destination of a pipeline",
-		Long: `Ask the destination of a pipeline, in DuckDB's SQL.
+		Long: `Ask the destination of a pipeline, in DuckDB's SQL, or in that of Postgres when it is
+a Postgres database: there the server answers.
 
 The database is opened only to read, under the name the pipeline file gives it; its
 tables can be named without it. The schema etl holds what the engine knows: the views
@@ -67,6 +69,9 @@ func query(ctx context.Context, s *session, text string, out output) (err error)
 	}
 	if !exists {
 		return fmt.Errorf("%s does not exist yet\n  etl run %s creates it", s.shown, s.script.File)
+	}
+	if dest, ok := s.dest.(*postgres.Destination); ok {
+		return queryPostgres(ctx, dest, text, out)
 	}
 	if err := s.duck.Exec(ctx, "USE "+duck.Quote(s.alias)); err != nil {
 		return err

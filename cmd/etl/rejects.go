@@ -249,7 +249,10 @@ func (s *session) rejectsQuery(ctx context.Context, o rejectsOptions) (string, e
 		if err != nil {
 			return "", err
 		}
-		query, last = s.dest.Rejects(s.script.Name), head.LastBatch
+		if query, err = s.dest.Rejects(ctx, s.script.Name); err != nil {
+			return "", err
+		}
+		last = head.LastBatch
 	}
 	var where []string
 	if o.batch >= 0 {

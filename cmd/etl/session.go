@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"lockstep/connectors"
-	"lockstep/connectors/duckdb"
 	"lockstep/connectors/files"
 	"lockstep/engine"
 	"lockstep/engine/duck"
@@ -25,9 +24,9 @@ import (
 // calls, gives everything back.
 type session struct {
 	*wiring
-	pipeline *engine.Pipeline    // after compile
-	duck     *duck.Engine        // after compile or openDuck
-	dest     *duckdb.Destination // after openDestination
+	pipeline *engine.Pipeline // after compile
+	duck     *duck.Engine     // after compile or openDuck
+	dest     database         // after openDestination
 	temp     *tempDir
 	pinned   map[string][]planner.Column // by source in lower case: columns an earlier plan took from the input
 	// allRejects: rows that were rejected when they were read are so again, whatever max_rejects says now.
@@ -131,6 +130,9 @@ func (s *session) compile(ctx context.Context) error {
 	}
 	faults = append(faults, planFaults...)
 	faults = append(faults, s.sourceFaults(plan)...)
+	if plan != nil && s.dsn != "" {
+		faults = append(faults, s.postgresFaults(plan)...)
+	}
 	if len(faults) > 0 {
 		faults.Sort()
 		return faults
@@ -178,10 +180,10 @@ func (s *session) still(file string) bool {
 // said when it is opened to be used.
 func (s *session) pin(ctx context.Context) {
 	declared := func(d *sql.Source) bool { return len(d.Columns) > 0 }
-	if s.path == "" || !slices.ContainsFunc(s.script.Sources, func(d *sql.Source) bool { return !declared(d) }) {
+	if !s.attached() || !slices.ContainsFunc(s.script.Sources, func(d *sql.Source) bool { return !declared(d) }) {
 		return
 	}
-	dest, err := duckdb.Open(ctx, s.duck, s.path, s.alias, duckdb.Access{ReadOnly: true})
+	dest, err := s.open(ctx, true)
 	if err != nil {
 		return
 	}
@@ -191,9 +193,9 @@ func (s *session) pin(ctx context.Context) {
 	_ = dest.Close()
 }
 
-// openDestination attaches the destination. A pipeline that was compiled is then ready to run.
+// openDestination opens the destination. A pipeline that was compiled is then ready to run.
 func (s *session) openDestination(ctx context.Context, readOnly bool) error {
-	dest, err := duckdb.Open(ctx, s.duck, s.path, s.alias, duckdb.Access{ReadOnly: readOnly, HidePath: s.hidePath, File: s.file()})
+	dest, err := s.open(ctx, readOnly)
 	if err != nil {
 		return err
 	}
@@ -219,7 +221,7 @@ func (s *session) openToRead(ctx context.Context) (exists bool, err error) {
 // openDestinationOnly is for commands that need nothing else of the pipeline: they work when its
 // SELECT or its sources do not.
 func (s *session) openDestinationOnly(ctx context.Context) (exists bool, err error) {
-	if s.path == "" {
+	if !s.attached() {
 		return false, s.faults
 	}
 	if !s.destinationExists() {
@@ -229,11 +231,6 @@ func (s *session) openDestinationOnly(ctx context.Context) (exists bool, err err
 		return false, err
 	}
 	return true, s.openDestination(ctx, true)
-}
-
-func (s *session) destinationExists() bool {
-	_, err := os.Stat(s.path)
-	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // openDuck starts the sandboxed DuckDB. It may use the destination's folder, the given ones and a

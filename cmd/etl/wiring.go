@@ -19,7 +19,8 @@ type wiring struct {
 	dir     string // of the pipeline file, absolute: all paths are relative to it
 
 	alias    string // the author's name for the destination
-	path     string // of the destination file, absolute; "" after a fault
+	path     string // of the destination file, absolute; "" after a fault, or when it is no file
+	dsn      string // of the destination on a Postgres server
 	hidePath bool   // it came from getenv
 	shown    string // how messages name it
 	specs    map[string]connectors.SourceSpec
@@ -85,7 +86,16 @@ func (w *wiring) destination(g *given) error {
 			continue
 		}
 		target, ok := w.resolve(a.Target)
-		if !ok || a.Type != "duckdb" { // the planner says that other types are for later
+		if !ok {
+			continue
+		}
+		if a.Type == "postgres" {
+			if target == "" {
+				w.fault(a.Target.Span, "write postgres://user@host/database, or getenv('MART_DSN')", "the address of the database is empty")
+				continue
+			}
+			// An address may hold a password, so messages name the database as the author does.
+			w.alias, w.dsn, w.shown = a.Name.Text, target, "database "+a.Name.Text
 			continue
 		}
 		if notFile(target) {

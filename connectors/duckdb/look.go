@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"strings"
 
+	"lockstep/connectors"
 	"lockstep/engine/duck"
 )
 
@@ -17,22 +18,14 @@ func (d *Destination) BatchOf(ctx context.Context, pipeline string, seq int64) (
 	return batch, d.failed("look up a batch", err)
 }
 
-// FileRange is a range of a split that a change read.
-type FileRange struct {
-	Source, Split, Content string
-	Seq, Batch             int64
-	From, To               int64
-	Rows, Rejected         int64
-}
-
 // Ranges lists everything a pipeline has read, oldest first.
-func (d *Destination) Ranges(ctx context.Context, pipeline string) ([]FileRange, error) {
+func (d *Destination) Ranges(ctx context.Context, pipeline string) ([]connectors.FileRange, error) {
 	if d.empty {
 		return nil, nil
 	}
-	var out []FileRange
+	var out []connectors.FileRange
 	err := d.eng.Each(ctx, d.sql("ranges"), []any{pipeline}, func(rows *sql.Rows) error {
-		var r FileRange
+		var r connectors.FileRange
 		err := rows.Scan(&r.Source, &r.Split, &r.Content, &r.Seq, &r.Batch, &r.From, &r.To, &r.Rows, &r.Rejected)
 		out = append(out, r)
 		return err
@@ -42,9 +35,9 @@ func (d *Destination) Ranges(ctx context.Context, pipeline string) ([]FileRange,
 
 // Rejects is a query of everything a pipeline has rejected: source, split_id, off, line, reason, raw and
 // the number of the batch.
-func (d *Destination) Rejects(pipeline string) string {
+func (d *Destination) Rejects(_ context.Context, pipeline string) (string, error) {
 	if d.empty {
-		return "SELECT ''::VARCHAR AS source, ''::VARCHAR AS split_id, 0::BIGINT AS off, 0::BIGINT AS line, ''::VARCHAR AS reason, ''::VARCHAR AS raw, 0::BIGINT AS batch, 0::BIGINT AS seq WHERE false"
+		return "SELECT ''::VARCHAR AS source, ''::VARCHAR AS split_id, 0::BIGINT AS off, 0::BIGINT AS line, ''::VARCHAR AS reason, ''::VARCHAR AS raw, 0::BIGINT AS batch, 0::BIGINT AS seq WHERE false", nil
 	}
-	return strings.ReplaceAll(d.sql("rejects"), "{pipeline}", duck.Literal(pipeline))
+	return strings.ReplaceAll(d.sql("rejects"), "{pipeline}", duck.Literal(pipeline)), nil
 }

@@ -71,7 +71,7 @@ func (d *Destination) attempt(ctx context.Context, lease connectors.Lease, chang
 	if err != nil {
 		return err
 	}
-	tx, err := begin(ctx, conn, beginWrite, applicationName(lease.Holder))
+	tx, err := openTx(ctx, conn, beginWrite, applicationName(lease.Holder))
 	if err == nil {
 		err = d.writeTx(ctx, tx, lease, change)
 	}

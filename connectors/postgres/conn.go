@@ -32,8 +32,8 @@ const (
 // tx is an open transaction.
 type tx struct{ conn *pgx.Conn }
 
-// begin opens a transaction, named for the server's list of sessions.
-func begin(ctx context.Context, conn *pgx.Conn, how, name string) (*tx, error) {
+// openTx opens a transaction, named for the server's list of sessions.
+func openTx(ctx context.Context, conn *pgx.Conn, how, name string) (*tx, error) {
 	t := &tx{conn}
 	return t, t.script(ctx, how+"; SET LOCAL application_name = '"+name+"'")
 }
@@ -157,7 +157,7 @@ func (d *Destination) read(ctx context.Context, doing string, fn func(*tx) error
 		if err != nil {
 			return err
 		}
-		t, err := begin(ctx, conn, beginRead, applicationName(""))
+		t, err := openTx(ctx, conn, beginRead, applicationName(""))
 		if err == nil {
 			err = fn(t)
 		}
@@ -176,7 +176,7 @@ func (d *Destination) inTx(ctx context.Context, doing string, fn func(*tx) error
 		if err != nil {
 			return err
 		}
-		t, err := begin(ctx, conn, beginWrite, applicationName(""))
+		t, err := openTx(ctx, conn, beginWrite, applicationName(""))
 		if err == nil {
 			err = fn(t)
 		}

@@ -33,7 +33,7 @@ var arrowTypes = map[form]arrow.DataType{
 	asDate: arrow.FixedWidthTypes.Date32, asTime: arrow.FixedWidthTypes.Time64us, asTimestamp: &arrow.TimestampType{Unit: arrow.Microsecond},
 }
 
-func newDecoder(in io.Reader, names []string, forms []form, zoned []bool) *decoder {
+func newDecoderOf(names []string, forms []form, zoned []bool) func(io.Reader) *decoder {
 	fields := make([]arrow.Field, len(names))
 	for i, name := range names {
 		fields[i] = arrow.Field{Name: name, Type: arrowTypes[forms[i]], Nullable: true}
@@ -42,7 +42,9 @@ func newDecoder(in io.Reader, names []string, forms []form, zoned []bool) *decod
 		}
 	}
 	schema := arrow.NewSchema(fields, nil)
-	return &decoder{in: bufio.NewReaderSize(in, 1<<16), schema: schema, forms: forms, builder: array.NewRecordBuilder(memory.DefaultAllocator, schema)}
+	return func(in io.Reader) *decoder {
+		return &decoder{in: bufio.NewReaderSize(in, 1<<16), schema: schema, forms: forms, builder: array.NewRecordBuilder(memory.DefaultAllocator, schema)}
+	}
 }
 
 func (d *decoder) Retain()                        {}

@@ -54,18 +54,22 @@ func (d *Destination) fetch(ctx context.Context, tx *tx, sink connectors.SinkSpe
 		names, query, forms = append(names, name), append(query, value), append(forms, f)
 		casts, zoned = append(casts, cast+" AS "+column), append(zoned, m.name == "timestamp with time zone")
 	}
+	from := "SELECT " + strings.Join(query, ", ") + " FROM " + tableOf(sink)
+	return d.copyOut(ctx, tx, from, newDecoderOf(names, forms, zoned), into, "SELECT "+strings.Join(casts, ", "))
+}
+
+// copyOut runs a query on the server and makes a temp table of the engine's DuckDB of its rows.
+func (d *Destination) copyOut(ctx context.Context, tx *tx, query string, decode func(io.Reader) *decoder, into, selecting string) error {
 	pipe, to := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		_, err := tx.conn.PgConn().CopyTo(ctx, to, "COPY (SELECT "+strings.Join(query, ", ")+" FROM "+tableOf(sink)+") TO STDOUT (FORMAT binary)")
+		_, err := tx.conn.PgConn().CopyTo(ctx, to, "COPY ("+query+") TO STDOUT (FORMAT binary)")
 		_ = to.CloseWithError(err)
 		done <- err
 	}()
-	rows := newDecoder(pipe, names, forms, zoned)
+	rows := decode(pipe)
 	defer rows.Release()
-	err := d.eng.LoadAs(ctx, into, rows, func(rows string) string {
-		return "SELECT " + strings.Join(casts, ", ") + " FROM " + rows
-	})
+	err := d.eng.LoadAs(ctx, into, rows, func(rows string) string { return selecting + " FROM " + rows })
 	if err == nil {
 		err = rows.Err()
 	}

@@ -60,11 +60,11 @@ func segmentsOf(ctx context.Context, tx *tx, pipeline string, incarnation, seq i
 	return live, err
 }
 
-// Ranges lists what a change read, in the order it was written down.
-func (d *Destination) Ranges(ctx context.Context, pipeline string, seq int64) (ranges []checkpoints.Range, err error) {
+// Consumed lists what a change read, in the order it was written down.
+func (d *Destination) Consumed(ctx context.Context, pipeline string, seq int64) (ranges []checkpoints.Range, err error) {
 	err = d.read(ctx, "read the ranges of "+pipeline, func(tx *tx) error {
 		ranges = nil
-		return tx.each(ctx, sql("ranges"), []any{pipeline, seq}, func(rows pgx.Rows) error {
+		return tx.each(ctx, sql("consumed"), []any{pipeline, seq}, func(rows pgx.Rows) error {
 			var r checkpoints.Range
 			err := rows.Scan(&r.Source, &r.Split, &r.From, &r.To, &r.Rows, &r.Content)
 			ranges = append(ranges, r)

@@ -95,7 +95,19 @@ SELECT $1, $2, r.place, r.source, r.split_id, r.from_off, r.to_off, r.rows, r.co
 FROM unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[])
   WITH ORDINALITY AS r(source, split_id, from_off, to_off, rows, content_id, place)
 
+-- name: batch-of
+SELECT batch FROM etl.manifests WHERE pipeline = $1 AND seq = $2
+
 -- name: ranges
+SELECT r.source, r.split_id, r.content_id, r.seq, m.batch, r.from_off, r.to_off, r.rows, coalesce(x.n, 0)
+FROM etl.ranges r
+JOIN etl.manifests m ON m.pipeline = r.pipeline AND m.seq = r.seq
+LEFT JOIN (SELECT seq, source, split_id, count(*) AS n FROM etl.rejects WHERE pipeline = $1 GROUP BY seq, source, split_id) x
+  ON x.seq = r.seq AND x.source = r.source AND x.split_id = r.split_id
+WHERE r.pipeline = $1
+ORDER BY r.source COLLATE "C", r.seq, r.split_id COLLATE "C"
+
+-- name: consumed
 SELECT source, split_id, from_off, to_off, rows, content_id FROM etl.ranges WHERE pipeline = $1 AND seq = $2 ORDER BY place
 
 -- name: insert-rejects
@@ -166,6 +178,11 @@ INSERT INTO etl.targets VALUES ($1, $2, $3, $4, $5::text[], $6::text[], $7::uuid
 SELECT c.oid::bigint, c.relname, c.relkind::text, coalesce(obj_description(c.oid, 'pg_class'), '')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = $1 AND lower(c.relname) = lower($2) AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+
+-- name: marked
+SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = 0
+WHERE strpos(d.description, $1) > 0 AND c.relkind = 'r'
 
 -- name: columns
 SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,

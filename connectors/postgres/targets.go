@@ -230,7 +230,19 @@ func checkOwn(ctx context.Context, tx *tx, sink connectors.SinkSpec, own owner, 
 		return err
 	}
 	if there == nil || there.name != sink.Table {
-		return differs(waysOn, "it is gone, with the %d rows the pipeline kept in it", rows)
+		var schema, table string
+		err := tx.row(ctx, sql("marked"), []any{own.identity}, &schema, &table)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return differs(waysOn, "it is gone, with the %d rows the pipeline kept in it", rows)
+		case err != nil:
+			return err
+		case schema != schemaOf(sink):
+			return differs("move it back:\n  ALTER TABLE "+duck.Quote(schema)+"."+duck.Quote(table)+" SET SCHEMA "+duck.Quote(schemaOf(sink))+";",
+				"it was moved to schema %s", schema)
+		}
+		now := duck.Quote(schema) + "." + duck.Quote(table)
+		return differs("rename it back:\n  ALTER TABLE "+now+" RENAME TO "+duck.Quote(sink.Table)+";", "it was renamed to %s", now)
 	}
 	if there.kind != "r" || !strings.Contains(there.comment, own.identity) {
 		return differs("if it is the same table, put its mark back:\n  COMMENT ON TABLE "+tableOf(sink)+
