@@ -215,6 +215,10 @@ func (d *Destination) failed(doing string, err error) error {
 	if err == nil || spoken(err) {
 		return err
 	}
+	var connect *connectError
+	if errors.As(err, &connect) {
+		doing = "connect"
+	}
 	return &connectors.UnavailableError{What: d.name, Err: &storeError{doing, err}, Hint: hintFor(err)}
 }
 

@@ -30,9 +30,9 @@ const (
 	epochDays   = 10957
 	epochMicros = epochDays * 86_400_000_000
 
-	minDate      = -2451545            // 4713-11-24 BC
+	minDate      = -2451545            // 4714-11-24 BC
 	endDate      = 2145031949          // 5874898-01-01
-	minTimestamp = -211813488000000000 // 4713-11-24 BC
+	minTimestamp = -211813488000000000 // 4714-11-24 BC
 )
 
 // encoder turns Arrow batches into the bytes of a COPY. It is read by the connection.
@@ -150,7 +150,7 @@ func (e *valueError) Error() string { return e.what }
 var (
 	zeroByte = &valueError{"text with a zero byte (0x00)", "Take it out in the SELECT: replace(%[1]s, chr(0), '') AS %[1]s"}
 	nanos    = &valueError{"a time with nanoseconds", "Say in the SELECT how to round: date_trunc('microsecond', %[1]s) AS %[1]s"}
-	tooEarly = &valueError{"a time before 4713 BC", "Leave such rows out of the SELECT, or write NULL for it"}
+	tooEarly = &valueError{"a time before 24 November 4714 BC", "Leave such rows out of the SELECT, or write NULL for it"}
 	tooLate  = &valueError{"a time that is too late", "Leave such rows out of the SELECT, or write NULL for it"}
 )
 

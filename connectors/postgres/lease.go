@@ -96,11 +96,11 @@ func (d *Destination) takeTx(ctx context.Context, tx *tx, lease *connectors.Leas
 		}
 		return held
 	}
-	if err := tx.exec(ctx, sql("insert-pipeline"), lease.Pipeline); err != nil {
-		return err
-	}
 	if there {
 		defer d.unblock(ctx, tx, row.holder)()
+	}
+	if err := tx.exec(ctx, sql("insert-pipeline"), lease.Pipeline); err != nil {
+		return err
 	}
 	return tx.row(ctx, sql("bump-fence"), []any{lease.Pipeline, d.file}, &lease.Fence)
 }

@@ -38,7 +38,8 @@ func (d *Destination) Query(ctx context.Context, text string, begin func([]Colum
 		return d.failed("ask", err)
 	}
 	const declare = "DECLARE etl_query NO SCROLL CURSOR FOR "
-	if err := t.exec(ctx, declare+text); err != nil {
+	// The protocol of parameters takes one statement only; the simple one would run all of a text.
+	if _, err := t.conn.PgConn().ExecParams(ctx, declare+text, nil, nil, nil, nil).Close(); err != nil {
 		return d.queryError(text, utf8.RuneCountInString(declare), err)
 	}
 	var columns []Column
@@ -117,7 +118,7 @@ func (d *Destination) queryError(text string, before int, err error) error {
 	}
 	out := &QueryError{Message: ofServer(server), Hint: server.Hint, Position: -1}
 	if before < 0 || server.Position == 0 {
-		out.NotAQuery = server.Code == "25006" || server.Code == "42P11"
+		out.NotAQuery = server.Code == "25006" || server.Code == "42P11" || server.Code == "0A000" || strings.Contains(server.Message, "multiple commands")
 		return out
 	}
 	at := int(server.Position) - 1 - before // in characters
