@@ -14,6 +14,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
+	"lockstep/connectors/postgres/pgtest"
 	"lockstep/engine/duck"
 )
 
@@ -22,14 +25,25 @@ type job struct {
 	t     *testing.T
 	etl   string
 	dir   string
+	dsn   string // of a Postgres database; "": m.duckdb
 	files int // that came
 	read  int // of them
 }
 
-func newJob(t *testing.T, etl string) *job {
-	j := &job{t: t, etl: etl, dir: t.TempDir()}
+// destinations are what the tests of whole runs are run on.
+var destinations = map[string]func(t *testing.T, etl string) *job{"duckdb": newJob, "postgres": newPostgresJob}
+
+func newJob(t *testing.T, etl string) *job { return newJobIn(t, etl, "'m.duckdb' AS m", "") }
+
+func newPostgresJob(t *testing.T, etl string) *job {
+	dsn := pgtest.Start(t).Database(t)
+	return newJobIn(t, etl, "'"+dsn+"' AS m (TYPE postgres)", dsn)
+}
+
+func newJobIn(t *testing.T, etl, attach, dsn string) *job {
+	j := &job{t: t, etl: etl, dir: t.TempDir(), dsn: dsn}
 	pipeline := `
-ATTACH 'm.duckdb' AS m;
+ATTACH ` + attach + `;
 CREATE SOURCE orders (id BIGINT NOT NULL, store VARCHAR, amount DECIMAL(12,2), sold_at TIMESTAMP) FROM 'in/*.csv';
 CREATE SINK m.stores PRIMARY KEY (store) AS
 SELECT store, count(*) AS n, sum(amount) AS revenue, avg(amount) AS mean, max(sold_at) AS newest FROM orders GROUP BY store;
@@ -44,6 +58,10 @@ SELECT n, count(*) AS stores FROM (SELECT store, count(*) AS n FROM orders WHERE
 
 // newDatabase makes the second table by hand, to be taken over, with a key and a column of its own.
 func newDatabase(j *job) {
+	if j.dsn != "" {
+		j.postgres("CREATE TABLE sizes (n BIGINT, note TEXT DEFAULT 'by hand', stores BIGINT, PRIMARY KEY (n))")
+		return
+	}
 	j.open(filepath.Join(j.dir, "m.duckdb"), func(db *duck.Engine) {
 		j.check(db.Exec(j.t.Context(), "CREATE TABLE m.sizes (n BIGINT, note VARCHAR DEFAULT 'by hand', stores BIGINT, PRIMARY KEY (n))"))
 	})
@@ -196,6 +214,10 @@ func (j *job) expectConsumed() {
 func (j *job) look(fn func(*duck.Engine)) {
 	j.t.Helper()
 	copied := filepath.Join(j.dir, "look.duckdb")
+	if j.dsn != "" {
+		j.lookAtPostgres(copied, fn)
+		return
+	}
 	for _, end := range []string{"", ".wal"} {
 		data, err := os.ReadFile(filepath.Join(j.dir, "m.duckdb") + end)
 		if errors.Is(err, os.ErrNotExist) {
@@ -228,8 +250,83 @@ func (j *job) damageState() {
 	j.t.Helper()
 	j.run() // there must be some, and this is no run to be killed
 	j.land(2)
+	if j.dsn != "" {
+		j.postgres(`UPDATE etl.segment_parts SET data = '\xff'::bytea || substr(data, 2)
+			WHERE segment_id IN (SELECT segment_id FROM etl.segment_use WHERE added_seq = (SELECT max(added_seq) FROM etl.segment_use))`)
+		return
+	}
 	j.open(filepath.Join(j.dir, "m.duckdb"), func(db *duck.Engine) {
 		j.check(db.Exec(j.t.Context(), `UPDATE m.etl.segment_parts SET data = '\xFF'::BLOB || data[2:]
 			WHERE segment_id IN (SELECT segment_id FROM m.etl.segment_use WHERE added_seq = (SELECT max(added_seq) FROM m.etl.segment_use))`))
+	})
+}
+
+// postgres runs a statement in the job's database.
+func (j *job) postgres(stmt string) {
+	j.t.Helper()
+	conn, err := pgx.Connect(j.t.Context(), j.dsn)
+	j.check(err)
+	defer conn.Close(j.t.Context())
+	_, err = conn.Exec(j.t.Context(), stmt)
+	j.check(err)
+}
+
+// looked are the tables of a Postgres database that tests look at, with the types of DuckDB.
+var looked = map[string]string{
+	"etl.ranges":    "split_id VARCHAR, seq BIGINT",
+	"etl.manifests": "seq BIGINT, parent_seq BIGINT, batch BIGINT, kind VARCHAR",
+	"public.stores": "store VARCHAR, n BIGINT, revenue DECIMAL(38,2), mean DOUBLE, newest TIMESTAMP",
+	"public.sizes":  "n BIGINT, note VARCHAR, stores BIGINT",
+}
+
+// lookAtPostgres copies the tables, as of one moment, to a DuckDB file, where fn looks at them.
+func (j *job) lookAtPostgres(copied string, fn func(*duck.Engine)) {
+	j.t.Helper()
+	ctx := j.t.Context()
+	j.check(os.RemoveAll(copied))
+	conn, err := pgx.Connect(ctx, j.dsn)
+	j.check(err)
+	defer conn.Close(ctx)
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	j.check(err)
+	defer func() { _ = tx.Rollback(ctx) }()
+	j.open(copied, func(db *duck.Engine) {
+		j.check(db.Exec(ctx, "CREATE SCHEMA m.etl"))
+		for table, columns := range looked {
+			var there bool
+			j.check(tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", table).Scan(&there))
+			if !there {
+				continue
+			}
+			var names, texts []string
+			for _, c := range strings.Split(columns, ", ") {
+				name, _, _ := strings.Cut(c, " ")
+				names, texts = append(names, name), append(texts, name+"::text")
+			}
+			to := "m." + strings.Replace(table, "public.", "main.", 1)
+			j.check(db.Exec(ctx, "CREATE TABLE "+to+" ("+columns+")"))
+			rows, err := tx.Query(ctx, "SELECT "+strings.Join(texts, ", ")+" FROM "+table)
+			j.check(err)
+			var values []string
+			for rows.Next() {
+				row, into := make([]*string, len(names)), make([]any, len(names))
+				for i := range row {
+					into[i] = &row[i]
+				}
+				j.check(rows.Scan(into...))
+				literals := make([]string, len(row))
+				for i, v := range row {
+					if literals[i] = "NULL"; v != nil {
+						literals[i] = duck.Literal(*v)
+					}
+				}
+				values = append(values, "("+strings.Join(literals, ", ")+")")
+			}
+			j.check(rows.Err())
+			if len(values) > 0 {
+				j.check(db.Exec(ctx, "INSERT INTO "+to+" VALUES "+strings.Join(values, ", ")))
+			}
+		}
+		fn(db)
 	})
 }

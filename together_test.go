@@ -12,6 +12,12 @@ import (
 // database and is named), nothing is doubled, and those that wait all get through.
 func TestRunsAtOnce(t *testing.T) {
 	etl := buildETL(t, "duckdb_arrow")
+	for destination, newJob := range destinations {
+		t.Run(destination, func(t *testing.T) { runsAtOnce(t, etl, newJob) })
+	}
+}
+
+func runsAtOnce(t *testing.T, etl string, newJob func(*testing.T, string) *job) {
 	for _, tc := range []struct {
 		name string
 		runs int

@@ -86,6 +86,12 @@ func Start(t testing.TB) *Cluster {
 	return nil
 }
 
+// Available tells whether Start gives a cluster.
+func Available() bool {
+	once.Do(func() { shared, failed = start() })
+	return failed == nil
+}
+
 // Stop ends the cluster. TestMain may call it; otherwise the end of the process does it.
 func Stop() {
 	if shared == nil {
