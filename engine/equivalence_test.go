@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"lockstep/connectors"
+	"lockstep/connectors/postgres/pgtest"
 	"lockstep/engine"
 )
 
@@ -17,19 +18,32 @@ func TestEquivalence(t *testing.T) {
 			for _, split := range []string{"1", "7", "random", "all"} {
 				t.Run(fmt.Sprintf("%s/%s/%s", q.name, format, split), func(t *testing.T) {
 					t.Parallel()
-					testEquivalence(t, q, format, split)
+					testEquivalence(t, q, format, split, "")
 				})
 			}
 		}
 	}
 }
 
-func testEquivalence(t *testing.T, q namedQuery, format, split string) {
+// TestEquivalenceOnPostgres is the same with the tables in Postgres, read back after every batch.
+func TestEquivalenceOnPostgres(t *testing.T) {
+	cluster := pgtest.Start(t)
+	for _, q := range queries(t) {
+		for _, split := range []string{"7", "random", "all"} {
+			t.Run(q.name+"/"+split, func(t *testing.T) {
+				t.Parallel()
+				testEquivalence(t, q, "parquet", split, cluster.Database(t))
+			})
+		}
+	}
+}
+
+func testEquivalence(t *testing.T, q namedQuery, format, split, dsn string) {
 	rows := 90
 	if split == "1" {
 		rows = 20
 	}
-	p := &project{t: t, dir: t.TempDir(), text: pipelineText(format, q)}
+	p := &project{t: t, dir: t.TempDir(), text: pipelineText(format, q), dsn: dsn}
 	// CSV files are read whole, so their sizes are the batch sizes; Parquet files are cut into ranges.
 	sizes := []int{rows/2 + 1, rows - rows/2 - 1}
 	if format == "csv" {

@@ -17,6 +17,7 @@ import (
 	"lockstep/connectors"
 	"lockstep/connectors/duckdb"
 	"lockstep/connectors/files"
+	"lockstep/connectors/postgres"
 	"lockstep/engine"
 	"lockstep/engine/duck"
 	"lockstep/planner"
@@ -77,6 +78,7 @@ type project struct {
 	t    testing.TB
 	dir  string
 	text string
+	dsn  string // of a Postgres database to be the destination; "": m.duckdb
 	// source replaces the file source of the pipeline when set.
 	source connectors.Source
 }
@@ -84,7 +86,8 @@ type project struct {
 // opened is a project's pipeline with everything open, as in one process.
 type opened struct {
 	*engine.Pipeline
-	close func()
+	tables engine.Tables
+	close  func()
 }
 
 func (p *project) compile(ctx context.Context, text string) (*planner.Plan, error) {
@@ -109,8 +112,17 @@ func (p *project) open() *opened {
 	fatal(err)
 	eng, err := duck.Open(ctx, duck.Options{Dirs: []string{p.dir}, TempDir: p.t.TempDir(), Threads: 1})
 	fatal(err)
-	dest, err := duckdb.Open(ctx, eng, filepath.Join(p.dir, "m.duckdb"), "m", duckdb.Access{})
-	fatal(err)
+	var dest connectors.Destination
+	var tables engine.Tables
+	if p.dsn != "" {
+		server, err := postgres.Open(ctx, eng, p.dsn, postgres.Access{Name: "m"})
+		fatal(err)
+		dest, tables = server, server.Relation
+	} else {
+		file, err := duckdb.Open(ctx, eng, filepath.Join(p.dir, "m.duckdb"), "m", duckdb.Access{})
+		fatal(err)
+		dest, tables = file, file.Relation
+	}
 	sources := map[string]connectors.Source{}
 	for _, s := range plan.Sources {
 		if p.source != nil {
@@ -128,6 +140,7 @@ func (p *project) open() *opened {
 		sources[s.Name] = src
 	}
 	return &opened{
+		tables:   tables,
 		Pipeline: &engine.Pipeline{Plan: plan, Duck: eng, Sources: sources, Destination: dest, Now: time.Now, Version: "test", Recompile: p.compile},
 		close: func() {
 			for _, s := range sources {
@@ -172,6 +185,14 @@ func (o *opened) expectSink(t testing.TB, index int, where, query string) {
 		t.Fatal(err)
 	}
 	sink := o.Plan.Sinks[index]
+	spec := connectors.SinkSpec{Name: sink.Name, Schema: sink.Schema, Table: sink.Table, Key: sink.Key}
+	for _, c := range sink.Columns {
+		spec.Columns = append(spec.Columns, connectors.SinkColumn{Name: c.Name, Type: c.Type})
+	}
+	table, err := o.tables(ctx, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
 	on, same := []string{"true"}, []string{"_w._there AND _g._there"}
 	for _, c := range sink.Columns {
 		w, g := "_w."+duck.Quote(c.Name), "_g."+duck.Quote(c.Name)
@@ -183,9 +204,9 @@ func (o *opened) expectSink(t testing.TB, index int, where, query string) {
 		}
 		same = append(same, "coalesce("+cond+", false)")
 	}
-	diff := fmt.Sprintf("SELECT coalesce(_w::VARCHAR, '-') || ' got ' || coalesce(_g::VARCHAR, '-') FROM (SELECT *, true AS _there FROM (%s)) _w FULL JOIN (SELECT *, true AS _there FROM m.main.%s) _g ON %s WHERE NOT coalesce(%s, false) LIMIT 5",
-		query, duck.Quote(sink.Table), strings.Join(on, " AND "), strings.Join(same, " AND "))
-	err := o.Duck.Each(ctx, diff, nil, func(rows *sql.Rows) error {
+	diff := fmt.Sprintf("SELECT coalesce(_w::VARCHAR, '-') || ' got ' || coalesce(_g::VARCHAR, '-') FROM (SELECT *, true AS _there FROM (%s)) _w FULL JOIN (SELECT *, true AS _there FROM %s) _g ON %s WHERE NOT coalesce(%s, false) LIMIT 5",
+		query, table, strings.Join(on, " AND "), strings.Join(same, " AND "))
+	err = o.Duck.Each(ctx, diff, nil, func(rows *sql.Rows) error {
 		var s string
 		if err := rows.Scan(&s); err != nil {
 			return err
