@@ -329,7 +329,6 @@ func TestDocsOptions(t *testing.T) {
 var docRefused = []struct{ about, text string }{
 	{"statements", "CREATE TEST a FOR out AS GIVEN t VALUES (1) EXPECT VALUES (1);"},
 	{"", "CREATE AUDIT a FOR out AS SELECT 1;"},
-	{"", "ATTACH 'host=db' AS pg (TYPE postgres);"},
 	{"", "ATTACH 'other.duckdb' AS other;"},
 	{"sources", "CREATE SOURCE u (k INTEGER, PRIMARY KEY (k)) FROM 'in/*.csv';"},
 	{"", "CREATE SOURCE u (k INTEGER) FROM other.main.t;"},

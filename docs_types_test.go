@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/connectors"
+	"lockstep/connectors/postgres"
+	"lockstep/connectors/postgres/pgtest"
 	"lockstep/engine/duck"
 	"lockstep/planner"
 	"lockstep/sql"
@@ -86,6 +89,10 @@ func testTypes(t *testing.T) {
 	table.WriteString("| type | read, count | stored in Parquet as | group, key | min, max | sum | avg | DISTINCT | latest row | column of a table |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	csv, parquet := "ATTACH 'csv.duckdb' AS m;\n", "ATTACH 'parquet.duckdb' AS m;\n"
 	refusals := map[string][]string{} // message → types
+	server := ""
+	if pgtest.Available() {
+		server = "ATTACH '" + pgtest.Start(t).Database(t) + "' AS m (TYPE postgres);\n"
+	}
 	write := func(i, file int, format string) error {
 		typ := docTypes[i]
 		return eng.Exec(t.Context(), fmt.Sprintf("COPY (SELECT 1::INTEGER AS k, %[1]s AS t, %[1]s::%[2]s AS v UNION ALL SELECT 1, NULL, NULL) TO '%[3]s/%[5]s/%[4]d/%[6]d.%[5]s'",
@@ -116,7 +123,7 @@ func testTypes(t *testing.T) {
 			return fmt.Sprintf("CREATE SOURCE %s (k INTEGER, t VARCHAR, v %s) FROM '%s/%d/*.%s';\n", source, typ.name, format, i, format)
 		}
 		var cells []string
-		sinks := ""
+		sinks, inPostgres := "", ""
 		for u, use := range docUses {
 			sink := fmt.Sprintf("CREATE SINK m.t%d_%d ", i, u) + fmt.Sprintf(use+"%[3]s", typ.name, source, ";\n")
 			result, ok := planned(t, "ATTACH 'm.duckdb' AS m;\n"+declare("csv")+sink)
@@ -130,12 +137,19 @@ func testTypes(t *testing.T) {
 			if ok {
 				sinks += sink
 			}
+			counts := u == 0 || u == 3 || u == 4 // nothing of the values themselves
+			if ok && (counts || postgres.TypeName(typ.name) != "" && typ.name != "TIMESTAMP_NS") && postgres.TypeName(result) != "" {
+				inPostgres += sink
+			}
 		}
 		if sinks != "" {
 			csv += declare("csv") + sinks
 			if stored == typ.name {
 				parquet += declare("parquet") + sinks
 			}
+		}
+		if inPostgres != "" && server != "" {
+			server += declare("csv") + inPostgres
 		}
 		yes := func(cell string) string {
 			if cell == "no" {
@@ -153,7 +167,12 @@ func testTypes(t *testing.T) {
 		fmt.Fprintf(&reasons, "| %s | %s |\n", message, strings.Join(slices.Compact(refusals[message]), ", "))
 	}
 	generated(t, "docs/types.md", "types refused", reasons.String())
-	for name, text := range map[string]string{"csv.sql": csv, "parquet.sql": parquet} {
+	generated(t, "docs/types.md", "postgres types", postgresTypes())
+	names := []string{"csv.sql", "parquet.sql"}
+	if server != "" {
+		names = append(names, "server.sql")
+	}
+	for name, text := range map[string]string{"csv.sql": csv, "parquet.sql": parquet, "server.sql": server} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -166,16 +185,39 @@ func testTypes(t *testing.T) {
 			t.Errorf("etl %v: %v\n%s", args, err, out)
 		}
 	}
-	for _, name := range []string{"csv.sql", "parquet.sql"} {
+	for _, name := range names {
 		command("run", name)
 	}
 	for i := range docTypes {
 		both(i, 2)
 	}
-	for _, name := range []string{"csv.sql", "parquet.sql"} {
+	for _, name := range names {
 		command("run", name)
 		command("reconcile", name)
 	}
+}
+
+// docLost is what a Postgres type does not have of a DuckDB type's values.
+var docLost = map[string]string{
+	"VARCHAR": "text with a zero byte (0x00)", "ENUM('red', 'green')": "text with a zero byte (0x00)",
+	"DATE": "days before 24 November 4714 BC or after the year 5874897", "TIMESTAMP": "times before 24 November 4714 BC",
+	"TIMESTAMP_S": "the same, and after the year 294276", "TIMESTAMP_MS": "the same, and after the year 294276", "TIMESTAMP_NS": "times with a part below a microsecond",
+	"TIMESTAMP WITH TIME ZONE": "times before 24 November 4714 BC",
+}
+
+// postgresTypes is the table of what becomes of every type.
+func postgresTypes() string {
+	var b strings.Builder
+	b.WriteString("| type | in Postgres | values that stop the run |\n|---|---|---|\n")
+	for _, typ := range docTypes {
+		name, lost := postgres.TypeName(typ.name), docLost[typ.name]
+		if name == "" {
+			_, hint := postgres.Refusal(connectors.SinkColumn{Name: "x", Type: typ.name})
+			name, lost = "no", strings.ReplaceAll(strings.Replace(hint, "write in the SELECT: ", "write `", 1), " AS x", "`")
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", typ.name, name, lost)
+	}
+	return b.String()
 }
 
 // planned compiles a pipeline with one sink and tells the type of its last column, or why it is refused.

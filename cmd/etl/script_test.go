@@ -16,8 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"lockstep/connectors/postgres/pgtest"
 	"lockstep/engine/duck"
 )
 
@@ -36,6 +38,9 @@ func TestMain(m *testing.M) {
 //	duck FILE SQL      run one statement; the database file, if not "-", is attached as db
 //	hold FILE          keep the database file open in another process than etl's
 //	release [DELAY]    let go of it, after a while in the background
+//	postgres [SQL]     make an empty database and set MART_DSN to it, or run SQL in it
+//
+// and the condition postgres, that there is one.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -44,13 +49,19 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               setup,
 		Condition: func(cond string) (bool, error) {
-			if cond == "root" {
+			switch cond {
+			case "root":
 				return os.Geteuid() == 0, nil
+			case "postgres":
+				if !pgtest.Available() && os.Getenv("CI") != "" {
+					return false, errors.New("NO POSTGRES")
+				}
+				return pgtest.Available(), nil
 			}
 			return false, errors.New("unknown condition " + cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": runCode, "signal": runSignal, "mask": runMask, "json": runJSON, "duck": runDuck, "hold": runHold, "release": runRelease,
+			"code": runCode, "signal": runSignal, "mask": runMask, "json": runJSON, "duck": runDuck, "hold": runHold, "release": runRelease, "postgres": runPostgres,
 		},
 	})
 }
@@ -66,6 +77,21 @@ func setup(env *testscript.Env) error {
 		}
 	})
 	return nil
+}
+
+func runPostgres(ts *testscript.TestScript, neg bool, args []string) {
+	ctx := context.Background()
+	if len(args) == 0 {
+		dsn, err := pgtest.NewDatabase()
+		ts.Check(err)
+		ts.Setenv("MART_DSN", dsn)
+		return
+	}
+	conn, err := pgx.Connect(ctx, ts.Getenv("MART_DSN"))
+	ts.Check(err)
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, strings.Join(args, " "))
+	ts.Check(err)
 }
 
 func runCode(ts *testscript.TestScript, neg bool, args []string) {

@@ -130,9 +130,14 @@ func (e *encoder) explain(column int, err error) error {
 		var key []string
 		for _, k := range e.sink.Key {
 			for i, c := range e.sink.Columns {
-				if c.Name == k {
-					key = append(key, k+" = "+strconv.Quote(e.rows.RecordBatch().Column(i).ValueStr(e.next)))
+				if c.Name != k {
+					continue
 				}
+				value := "NULL"
+				if a := e.rows.RecordBatch().Column(i); !a.IsNull(e.next) {
+					value = strconv.Quote(a.ValueStr(e.next))
+				}
+				key = append(key, k+" = "+value)
 			}
 		}
 		where = "the row with " + strings.Join(key, ", ")

@@ -107,6 +107,9 @@ func typeOf(typ string) mapped {
 	return mapped{mend: "CAST(%s AS VARCHAR)"}
 }
 
+// TypeName is what Postgres calls the type of a column; "" when no table of a pipeline can have it.
+func TypeName(duck string) string { return typeOf(duck).name }
+
 // checkTypes refuses columns that a Postgres table of the pipeline cannot have.
 func checkTypes(sink connectors.SinkSpec) error {
 	for _, c := range sink.Columns {

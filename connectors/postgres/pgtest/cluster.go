@@ -167,6 +167,17 @@ func (c *Cluster) Restart(t testing.TB, signal string) {
 // Database makes an empty database and gives its DSN. It is dropped with the cluster.
 func (c *Cluster) Database(t testing.TB) string {
 	t.Helper()
+	dsn, err := c.newDatabase()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
+// NewDatabase is Database where there is no testing.TB. It must be Available.
+func NewDatabase() (string, error) { return shared.newDatabase() }
+
+func (c *Cluster) newDatabase() (string, error) {
 	c.mu.Lock()
 	c.made++
 	name := fmt.Sprintf("test%d_%d", os.Getpid(), c.made)
@@ -174,13 +185,11 @@ func (c *Cluster) Database(t testing.TB) string {
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, c.dsn("postgres"))
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, "CREATE DATABASE "+name); err != nil {
-		t.Fatal(err)
-	}
-	return c.dsn(name)
+	_, err = conn.Exec(ctx, "CREATE DATABASE "+name)
+	return c.dsn(name), err
 }
 
 func (c *Cluster) dsn(database string) string {

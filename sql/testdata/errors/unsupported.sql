@@ -1,4 +1,4 @@
-ATTACH 'host=db' AS mart (TYPE postgres);
+ATTACH 'host=db' AS mart (TYPE duckdb);
 CREATE SOURCE orders (
   id BIGINT NOT NULL,
   net DECIMAL(12,2) AS (gross / 1.19),
