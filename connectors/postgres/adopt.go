@@ -134,11 +134,11 @@ func constraintsOf(ctx context.Context, tx *tx, sink connectors.SinkSpec, r *rel
 		return nil, err
 	}
 	var others int
-	if err := tx.row(ctx, sql("unique-indexes"), []any{r.oid}, &others); err != nil {
+	if err := tx.row(ctx, sql("unique-indexes"), []any{r.oid, key}, &others); err != nil {
 		return nil, err
 	}
 	if others > 0 {
-		out = append(out, misfit{say: "it has a unique index that is no constraint"})
+		out = append(out, misfit{say: "it has a unique index that is no constraint on the sink's key"})
 	}
 	return out, nil
 }

@@ -247,8 +247,23 @@ func (a apply) checkCountTx(ctx context.Context, want int64) error {
 	return err
 }
 
-// writeError says when a constraint that somebody put on the table refused a row.
+// writeError says when the table refused a row.
 func (a apply) writeError(err error) error {
+	var server *pgconn.PgError
+	if !errors.As(err, &server) {
+		return err
+	}
+	switch server.Code {
+	case "21000": // two staged rows for one of the table
+		return a.broken("two rows to write have the same key in Postgres")
+	case "42P01", "42703": // dropped or altered since it was looked at
+		return a.edited(server.Message)
+	}
+	return refusal("table "+a.sink.Name, err)
+}
+
+// refusal makes a fault of the data of what a constraint, a trigger or a type refused.
+func refusal(table string, err error) error {
 	var server *pgconn.PgError
 	if !errors.As(err, &server) {
 		return err
@@ -265,17 +280,17 @@ func (a apply) writeError(err error) error {
 		what = "CHECK " + server.ConstraintName
 	case "23P01":
 		what = "EXCLUDE " + server.ConstraintName
-	case "21000": // two staged rows for one of the table
-		return a.broken("two rows to write have the same key in Postgres")
-	case "42P01", "42703": // dropped or altered since it was looked at
-		return a.edited(server.Message)
 	default:
-		return err
+		if !strings.HasPrefix(server.Code, "22") && server.Code != "54000" && server.Code != "P0001" {
+			return err
+		}
+		return &connectors.DataError{Where: table, Err: errors.New("the table does not take a row of the SELECT: " + server.Message),
+			Hint: "nothing was written. Leave such rows out of the SELECT, or make room for them in the table"}
 	}
 	if server.Detail != "" {
 		what += ": " + server.Detail
 	}
-	return &connectors.DataError{Where: "table " + a.sink.Name,
+	return &connectors.DataError{Where: table,
 		Err:  errors.New("a row of the SELECT breaks a constraint of the table: " + what),
 		Hint: "nothing was written. Leave such rows out of the SELECT, or take the constraint off the table"}
 }

@@ -113,7 +113,7 @@ func (d *Destination) finish(ctx context.Context, tx *tx, m checkpoints.Manifest
 	if sent == nil {
 		return &mistakeError{fmt.Sprintf("the server said that change %d is committed, but it is not there", m.Seq)}
 	}
-	return sent
+	return refusal("the tables", sent) // constraints that are looked at by COMMIT
 }
 
 // committed looks for a change after the end of the transaction that wrote it. Where the end is not known

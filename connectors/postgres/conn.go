@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -134,13 +134,7 @@ func (d *Destination) connect(ctx context.Context) (*pgx.Conn, error) {
 }
 
 func checkServer(conn *pgx.Conn) error {
-	text := conn.PgConn().ParameterStatus("server_version")
-	number, _, _ := strings.Cut(text, ".")
-	if fields := strings.Fields(number); len(fields) > 0 {
-		number = strings.TrimRight(fields[0], "abcdefghijklmnopqrstuvwxyz") // 19beta1
-	}
-	major, err := strconv.Atoi(number)
-	if err == nil && major < oldest {
+	if text := conn.PgConn().ParameterStatus("server_version"); tooOld(text) {
 		return fmt.Errorf("the server is version %s, which lacks MERGE and UNIQUE NULLS NOT DISTINCT", text)
 	}
 	if encoding := conn.PgConn().ParameterStatus("client_encoding"); encoding != "" && encoding != "UTF8" {
@@ -148,6 +142,14 @@ func checkServer(conn *pgx.Conn) error {
 	}
 	return nil
 }
+
+// tooOld reads versions as in 15.18 (Debian 15.18-0+deb12u1) and 19beta1. One that cannot be read is not.
+func tooOld(version string) bool {
+	major, err := strconv.Atoi(majorVersion.FindString(version))
+	return err == nil && major < oldest
+}
+
+var majorVersion = regexp.MustCompile(`^\d+`)
 
 // read runs fn in a transaction that only reads, all of it as of one moment, and again when the
 // connection was lost.

@@ -76,21 +76,25 @@ var _ connectors.Destination = (*Destination)(nil)
 
 // Close gives back the leases that are still held and ends the connections.
 func (d *Destination) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	for _, lease := range d.beat.held() {
-		_ = d.Release(ctx, lease) // one that stays ends by itself
-	}
-	d.beat.stop()
-	d.disconnect()
+	d.letGo(context.Background())
 	return nil
 }
 
-// Rest ends the connections, so that a pipeline that waits for input holds none.
-func (d *Destination) Rest(context.Context) error {
-	clear(d.settled)
+// letGo gives back what leases are still held; one that stays ends by itself.
+func (d *Destination) letGo(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for _, lease := range d.beat.held() {
+		_ = d.Release(ctx, lease)
+	}
 	d.beat.stop()
 	d.disconnect()
+}
+
+// Rest ends the connections, so that a pipeline that waits for input holds none.
+func (d *Destination) Rest(ctx context.Context) error {
+	clear(d.settled)
+	d.letGo(ctx)
 	return nil
 }
 

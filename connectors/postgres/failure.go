@@ -75,6 +75,11 @@ func plain(err error) string {
 	var dns *net.DNSError
 	var connect *connectError
 	switch {
+	case errors.As(err, &server) && errors.As(err, &connect):
+		if said := ofServer(server); said != server.Message {
+			return said
+		}
+		return "the server refused it (" + server.Code + ")"
 	case errors.As(err, &server):
 		return ofServer(server)
 	case errors.As(err, &dns):

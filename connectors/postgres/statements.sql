@@ -198,8 +198,11 @@ ORDER BY c.conname
 
 -- name: unique-indexes
 SELECT count(*) FROM pg_index i
-WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT EXISTS (
-  SELECT 1 FROM pg_constraint c WHERE c.conindid = i.indexrelid)
+WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND NOT EXISTS (SELECT 1 FROM pg_constraint c WHERE c.conindid = i.indexrelid)
+  AND (i.indpred IS NOT NULL OR i.indexprs IS NOT NULL
+       OR (SELECT array_agg(a.attname::text ORDER BY a.attname::text COLLATE "C") FROM pg_attribute a
+           WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]))
+          IS DISTINCT FROM (SELECT array_agg(k ORDER BY k COLLATE "C") FROM unnest($2::text[]) k))
 
 -- name: key-index
 SELECT count(*) FROM pg_index i

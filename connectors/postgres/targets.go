@@ -388,8 +388,11 @@ func makeTableTx(ctx context.Context, tx *tx, sink connectors.SinkSpec) error {
 		if err := tx.row(ctx, "SELECT count(*) FROM pg_namespace WHERE nspname = $1", []any{sink.Schema}, &schemas); err != nil {
 			return err
 		}
-		if schemas == 0 {
-			if err := tx.script(ctx, "CREATE SCHEMA "+duck.Quote(sink.Schema)); err != nil {
+		if schemas == 0 { // another pipeline may make it at the same time
+			if err := tx.exec(ctx, sql("lock-schema")); err != nil {
+				return err
+			}
+			if err := tx.script(ctx, "CREATE SCHEMA IF NOT EXISTS "+duck.Quote(sink.Schema)); err != nil {
 				return err
 			}
 		}

@@ -37,14 +37,21 @@ trap stop EXIT
 trap 'exit 1' HUP INT TERM
 cd "$dir"
 "$bin/initdb" -D data -U etl --auth=trust -E UTF8 --locale=C --no-sync >log 2>&1 || { cat log; exit 1; }
+starts=0
 while true; do
   "$bin/postgres" -D data -k "$dir" -c listen_addresses= -c fsync=off -c max_connections=200 -c shared_buffers=64MB >>log 2>&1 </dev/null &
   pid=$!
   n=0
   until [ -S .s.PGSQL.5432 ]; do
-    n=$((n+1)); [ $n -lt 600 ] && kill -0 "$pid" 2>/dev/null || { cat log; exit 1; }
+    n=$((n+1)); [ $n -lt 600 ] || { cat log; exit 1; }
+    kill -0 "$pid" 2>/dev/null || break
     sleep 0.1
   done
+  if ! [ -S .s.PGSQL.5432 ]; then # what a killed one left may still be ending
+    starts=$((starts+1)); [ $starts -lt 50 ] || { cat log; exit 1; }
+    sleep 0.2; continue
+  fi
+  starts=0
   echo "ready $dir $pid"
   read -r line || exit 0
   kill "-$line" "$pid"; wait "$pid" 2>/dev/null; pid=

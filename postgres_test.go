@@ -1,0 +1,65 @@
+package lockstep_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"lockstep/connectors/postgres/pgtest"
+)
+
+// The examples run on Postgres when their ATTACH line says so, and nothing else is changed.
+func TestExamplesOnPostgres(t *testing.T) {
+	cluster := pgtest.Start(t)
+	etl := buildETL(t, "duckdb_arrow")
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("examples/pipelines")); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.sql"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	attach := regexp.MustCompile(`(?m)^ATTACH '[^']*' AS (\w+);$`)
+	dsn := cluster.Database(t)
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(attach.FindAll(text, -1)); n != 1 {
+			t.Fatalf("%s has %d ATTACH lines", path, n)
+		}
+		if err := os.WriteFile(path, attach.ReplaceAll(text, []byte("ATTACH getenv('MART_DSN') AS $1 (TYPE postgres);")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range [][]string{{"check"}, {"run", "--max-batch-rows", "20000"}, {"run"}, {"status"}, {"reconcile"}} {
+			cmd := exec.Command(etl, append(c, filepath.Base(path))...)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "MART_DSN="+dsn)
+			out, err := cmd.CombinedOutput()
+			if err != nil || c[0] == "reconcile" && !strings.Contains(string(out), " 0 differ") {
+				t.Fatalf("etl %v %s: %v\n%s", c, filepath.Base(path), err, out)
+			}
+		}
+	}
+}
+
+// A follower goes on when the server was killed and has come back.
+func TestFollowThroughRestarts(t *testing.T) {
+	cluster := pgtest.Start(t)
+	j := newPostgresJob(t, buildETL(t, "duckdb_arrow"))
+	j.land(1)
+	f := j.follow("100ms")
+	f.batches(1)
+	for _, signal := range []string{"KILL", "INT", "QUIT"} {
+		cluster.Restart(t, signal)
+		j.land(2)
+		f.batches(2)
+	}
+	f.signal(os.Interrupt)
+	f.exit(0)
+	j.expectRight()
+}
