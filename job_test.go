@@ -26,8 +26,8 @@ type job struct {
 	etl   string
 	dir   string
 	dsn   string // of a Postgres database; "": m.duckdb
-	files int // that came
-	read  int // of them
+	files int    // that came
+	read  int    // of them
 }
 
 // destinations are what the tests of whole runs are run on.

@@ -3,8 +3,6 @@ package connectors
 import (
 	"context"
 
-	"github.com/apache/arrow-go/v18/arrow/array"
-
 	"lockstep/checkpoints"
 )
 
@@ -139,10 +137,9 @@ const (
 // their names and types, and a last column _op. A sink that has no table yet gets one with its first
 // SinkChange, also an empty one. The manifest counts sinks under SinkSpec.Name.
 type SinkChange struct {
-	Sink    SinkSpec
-	Table   string // temp table of the engine's DuckDB that holds the staged rows; "" when there are none
-	Records func(ctx context.Context) (array.RecordReader, error)
-	Counts  checkpoints.SinkCount
+	Sink   SinkSpec
+	Table  string // temp table of the engine's DuckDB that holds the staged rows; "" when there are none
+	Counts checkpoints.SinkCount
 }
 
 // FileRange is a range of a split that a change read.

@@ -1,7 +1,6 @@
 package connectorstest
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/google/uuid"
 
 	"lockstep/checkpoints"
@@ -118,10 +116,7 @@ func (r *run) change(rows ...row) *connectors.Change {
 	m.RangesSHA, m.Live = checkpoints.RangesSHA(ranges), before.After(segments, nil)
 	return &connectors.Change{
 		Manifest: m, Plan: plan, Segments: segments, Before: before, Local: tx, Ranges: ranges,
-		Sinks: []connectors.SinkChange{{Sink: r.sink, Table: staged, Counts: counts,
-			Records: func(ctx context.Context) (array.RecordReader, error) {
-				return r.Engine.Arrow(ctx, `FROM temp."`+staged+`"`)
-			}}},
+		Sinks:   []connectors.SinkChange{{Sink: r.sink, Table: staged, Counts: counts}},
 		Rejects: []connectors.Rejects{{Source: "orders", Table: rejected, Rows: 1}},
 	}
 }
