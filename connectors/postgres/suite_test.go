@@ -30,11 +30,14 @@ func TestMain(m *testing.M) {
 // database is one of the throwaway cluster.
 type database struct{ dsn string }
 
-func (db database) Open(t *testing.T) *connectorstest.Session {
+func (db database) Open(t *testing.T) *connectorstest.Session { return session(t, db.dsn, db.dsn) }
+
+// session opens a destination by one address, and a shell by another.
+func session(t *testing.T, dsn, direct string) *connectorstest.Session {
 	t.Helper()
-	eng, dest := open(t, db.dsn)
+	eng, dest := open(t, dsn)
 	ctx := context.Background()
-	shell, err := pgx.Connect(ctx, db.dsn)
+	shell, err := pgx.Connect(ctx, direct)
 	must(t, err)
 	exec := func(t *testing.T, stmt string) {
 		t.Helper()
