@@ -25,7 +25,7 @@ SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1; SET LOCAL stan
 const writing = `; SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5min'; SET LOCAL statement_timeout = '60min'`
 
 const (
-	beginRead  = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" + settings + "; SET LOCAL idle_in_transaction_session_timeout = '60min'; SET LOCAL lock_timeout = '10s'"
+	beginRead  = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" + settings + "; SET LOCAL idle_in_transaction_session_timeout = '60min'; SET LOCAL statement_timeout = '60min'; SET LOCAL lock_timeout = '10s'"
 	beginWrite = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" + settings + writing
 )
 
