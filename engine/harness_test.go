@@ -177,6 +177,20 @@ func (o *opened) expectEqual(t testing.TB, n int64, query string) {
 	o.expectSink(t, 0, fmt.Sprintf("id <= %d", n), query)
 }
 
+// table is where the rows of a sink can be read.
+func (o *opened) table(t testing.TB, sink planner.Sink) string {
+	t.Helper()
+	spec := connectors.SinkSpec{Name: sink.Name, Schema: sink.Schema, Table: sink.Table, Key: sink.Key}
+	for _, c := range sink.Columns {
+		spec.Columns = append(spec.Columns, connectors.SinkColumn{Name: c.Name, Type: c.Type})
+	}
+	relation, err := o.tables(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return relation
+}
+
 // expectSink compares one sink with a query over the rows of the reference that satisfy where.
 func (o *opened) expectSink(t testing.TB, index int, where, query string) {
 	t.Helper()
@@ -185,14 +199,7 @@ func (o *opened) expectSink(t testing.TB, index int, where, query string) {
 		t.Fatal(err)
 	}
 	sink := o.Plan.Sinks[index]
-	spec := connectors.SinkSpec{Name: sink.Name, Schema: sink.Schema, Table: sink.Table, Key: sink.Key}
-	for _, c := range sink.Columns {
-		spec.Columns = append(spec.Columns, connectors.SinkColumn{Name: c.Name, Type: c.Type})
-	}
-	table, err := o.tables(ctx, spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := o.table(t, sink)
 	on, same := []string{"true"}, []string{"_w._there AND _g._there"}
 	for _, c := range sink.Columns {
 		w, g := "_w."+duck.Quote(c.Name), "_g."+duck.Quote(c.Name)
@@ -206,7 +213,7 @@ func (o *opened) expectSink(t testing.TB, index int, where, query string) {
 	}
 	diff := fmt.Sprintf("SELECT coalesce(_w::VARCHAR, '-') || ' got ' || coalesce(_g::VARCHAR, '-') FROM (SELECT *, true AS _there FROM (%s)) _w FULL JOIN (SELECT *, true AS _there FROM %s) _g ON %s WHERE NOT coalesce(%s, false) LIMIT 5",
 		query, table, strings.Join(on, " AND "), strings.Join(same, " AND "))
-	err = o.Duck.Each(ctx, diff, nil, func(rows *sql.Rows) error {
+	err := o.Duck.Each(ctx, diff, nil, func(rows *sql.Rows) error {
 		var s string
 		if err := rows.Scan(&s); err != nil {
 			return err

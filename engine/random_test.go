@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"lockstep/connectors"
+	"lockstep/connectors/postgres/pgtest"
 	"lockstep/engine/duck"
 	"lockstep/planner"
 	"lockstep/planner/plannertest"
@@ -26,6 +27,15 @@ var randomCases = flag.Int("engine.cases", 20, "random pipelines that run from f
 // after every batch: the state comes back from its segments. After every batch the table equals the
 // SELECT over the rows of the files so far.
 func TestRandomPipelines(t *testing.T) {
+	testRandomPipelines(t, func() string { return "" })
+}
+
+func TestRandomPipelinesOnPostgres(t *testing.T) {
+	cluster := pgtest.Start(t)
+	testRandomPipelines(t, func() string { return cluster.Database(t) })
+}
+
+func testRandomPipelines(t *testing.T, dsn func() string) {
 	shapes := map[string]bool{}
 	accepted, batches := 0, 0
 	check := rapid.MakeCheck(func(rt *rapid.T) {
@@ -38,7 +48,7 @@ func TestRandomPipelines(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		p := &project{t: t, dir: dir, text: "ATTACH 'm.duckdb' AS m; CREATE SOURCE t (" + plannertest.Columns + ") FROM '*.parquet';"}
+		p := &project{t: t, dir: dir, dsn: dsn(), text: "ATTACH 'm.duckdb' AS m; CREATE SOURCE t (" + plannertest.Columns + ") FROM '*.parquet';"}
 		for i, sink := range sinks {
 			p.text += fmt.Sprintf("\nCREATE SINK m.out%d PRIMARY KEY (%s) AS %s;", i, strings.Join(sink.Key, ", "), sink.SQL)
 		}
@@ -169,8 +179,8 @@ func (o *opened) differs(t *testing.T) (diff string, theirs error) {
 			}
 			same = append(same, "coalesce("+cond+", false)")
 		}
-		query := fmt.Sprintf("SELECT coalesce(_w::VARCHAR, '-') || ' got ' || coalesce(_g::VARCHAR, '-') FROM (SELECT *, true AS _there FROM _once) _w FULL JOIN (SELECT *, true AS _there FROM m.main.%s) _g ON %s WHERE NOT coalesce(%s, false) LIMIT 5",
-			duck.Quote(sink.Table), strings.Join(on, " AND "), strings.Join(same, " AND "))
+		query := fmt.Sprintf("SELECT coalesce(_w::VARCHAR, '-') || ' got ' || coalesce(_g::VARCHAR, '-') FROM (SELECT *, true AS _there FROM _once) _w FULL JOIN (SELECT *, true AS _there FROM %s) _g ON %s WHERE NOT coalesce(%s, false) LIMIT 5",
+			o.table(t, sink), strings.Join(on, " AND "), strings.Join(same, " AND "))
 		err := o.Duck.Each(t.Context(), query, nil, func(rows *sql.Rows) error {
 			var row string
 			err := rows.Scan(&row)
