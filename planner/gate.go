@@ -221,7 +221,11 @@ func (g *gate) function(o object, pos int) {
 		}
 	}
 	if ordered && !orderedAggregates[canonicalAggregate(name)] {
-		g.refuse(pos, "leave it out: the result does not depend on it", "ORDER BY inside %s is not supported by this version", name)
+		hint := "leave it out: the result does not depend on it"
+		if strings.HasPrefix(canonicalAggregate(name), "arg_") {
+			hint = "write first(x ORDER BY …) with the whole order"
+		}
+		g.refuse(pos, hint, "ORDER BY inside %s is not supported by this version", name)
 	}
 }
 

@@ -77,15 +77,43 @@ func (p pattern) list() ([]file, error) {
 		}
 		return []file{*f}, nil
 	}
-	var found []file
-	if err := p.walk("", 0, &found); err != nil {
+	var found, links []file
+	if err := p.walk("", 0, false, &found, &links); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(found, func(a, b file) int { return strings.Compare(a.id, b.id) })
-	return found, nil
+	return found, p.once(found, links)
 }
 
-func (p pattern) walk(rel string, depth int, found *[]file) error {
+// once refuses a link to a file that matches itself, such as latest.csv: its rows would count twice.
+func (p pattern) once(found, links []file) error {
+	if len(links) == 0 {
+		return nil
+	}
+	names := map[string]bool{}
+	for _, f := range found {
+		names[f.path] = true
+	}
+	prefix, err := filepath.EvalSymlinks(p.prefix)
+	if err != nil {
+		return nil // said when the files are opened
+	}
+	for _, f := range links {
+		target, err := filepath.EvalSymlinks(f.path)
+		if err != nil {
+			continue
+		}
+		rel, err := filepath.Rel(prefix, target)
+		if own := filepath.Join(p.prefix, rel); err == nil && own != f.path && names[own] {
+			return &badPath{f.path, "is a link to " + filepath.ToSlash(rel) + ", which the pattern matches too: its rows would count twice",
+				"remove the link, or give it a name that the pattern does not match"}
+		}
+	}
+	return nil
+}
+
+// walk lists a folder and those below; linked: it was reached through a link.
+func (p pattern) walk(rel string, depth int, linked bool, found, links *[]file) error {
 	entries, err := os.ReadDir(filepath.Join(p.prefix, filepath.FromSlash(rel)))
 	if err != nil {
 		return &badPath{p.abs(rel), "cannot be listed: " + reasonOf(err), "check its permissions"}
@@ -101,7 +129,7 @@ func (p pattern) walk(rel string, depth int, found *[]file) error {
 			isDir = err == nil && info.IsDir()
 		}
 		if isDir && p.enters(e.Name(), depth, isLink) {
-			if err := p.walk(id, depth+1, found); err != nil {
+			if err := p.walk(id, depth+1, linked || isLink, found, links); err != nil {
 				return err
 			}
 		}
@@ -114,6 +142,9 @@ func (p pattern) walk(rel string, depth int, found *[]file) error {
 		}
 		if f != nil {
 			*found = append(*found, *f)
+			if linked || isLink {
+				*links = append(*links, *f)
+			}
 		}
 	}
 	return nil

@@ -75,26 +75,30 @@ func (s *Source) confirm(ctx context.Context, f file, old *checkpoints.Split) er
 		return nil
 	}
 	if f.size != old.Size {
-		return s.changed(f.id, *old, fmt.Sprintf("it has %d bytes now, it had %d", f.size, old.Size))
+		return s.changed(f.id, *old, f.size, fmt.Sprintf("it has %d bytes now, it had %d", f.size, old.Size))
 	}
 	h := hashFile(ctx, f.path, nil, nil)
 	if h.err != nil {
 		return s.unreadable(ctx, f, h.err)
 	}
 	if h.sum != identityOf(old.Content).hash {
-		return s.changed(f.id, *old, "it has the same size, but other content")
+		return s.changed(f.id, *old, f.size, "it has the same size, but other content")
 	}
 	old.ModTime = f.mtime
 	return nil
 }
 
-func (s *Source) changed(id string, old checkpoints.Split, how string) error {
+func (s *Source) changed(id string, old checkpoints.Split, size int64, how string) error {
 	what := "was changed after it was read"
 	if rows := identityOf(old.Content).rows; rows > 0 {
 		what = fmt.Sprintf("was changed after %d of its %d rows were read", old.Next, rows)
 	}
-	err := s.inputError(id, what+": "+how,
-		"files that were read must not change: restore the original, and put corrections or new rows in a new file")
+	hint := "files that were read must not change: restore the original, and put corrections or new rows in a new file"
+	if size > old.Size {
+		hint += fmt.Sprintf("; if it was still being written, cut it back to %d bytes, put what came later in a new file,"+
+			" and let files be written under a name that ends in .tmp and renamed when they are whole", old.Size)
+	}
+	err := s.inputError(id, what+": "+how, hint)
 	err.Seq = old.Seq
 	return err
 }

@@ -19,7 +19,8 @@ func TestChangedFile(t *testing.T) {
 	w.write("in/a.csv", "id\n1\n")
 	w.take("1")
 	w.write("in/a.csv", "id\n1\n2\n")
-	fails[inputError](w, `source orders: in/a.csv: was changed after it was read: it has 7 bytes now, it had 5`+keepOriginal)
+	fails[inputError](w, `source orders: in/a.csv: was changed after it was read: it has 7 bytes now, it had 5`+keepOriginal+
+		"; if it was still being written, cut it back to 5 bytes, put what came later in a new file, and let files be written under a name that ends in .tmp and renamed when they are whole")
 	w.write("in/a.csv", "id\n2\n")
 	w.touch("in/a.csv", time.Unix(1_800_000_000, 0))
 	fails[inputError](w, `source orders: in/a.csv: was changed after it was read: it has the same size, but other content`+keepOriginal)
@@ -208,10 +209,9 @@ func TestGlob(t *testing.T) {
 	w.must(os.Symlink("sub", w.path("in/linked")))
 	for _, c := range []struct{ glob, want string }{
 		{"in/*.csv", "a.csv ab.csv {a}.csv"},
-		{"in/**/*.csv", "a.csv ab.csv sub/d.csv sub/deep/e.csv sub/link.csv {a}.csv"},
 		{"in/?.csv", "a.csv"},
 		{"in/[a-b]*.csv", "a.csv ab.csv"},
-		{"in/*/*.csv", "linked/d.csv linked/link.csv sub/d.csv sub/link.csv"},
+		{"in/l*/*.csv", "linked/d.csv linked/link.csv"},
 		{"in/{a}.csv", "{a}.csv"},
 		{"in/*", "a.csv ab.csv b.txt {a}.csv"},
 		{"in/none/../sub/*.csv", "d.csv link.csv"},
@@ -228,6 +228,22 @@ func TestGlob(t *testing.T) {
 			t.Errorf("%s: %s", c.glob, got)
 		}
 	}
+}
+
+// A link to what matches itself is a second name of the same rows.
+func TestLinksToFilesThatAreReadThemselves(t *testing.T) {
+	w := newWorld(t, "in/**/*.csv", "id BIGINT")
+	w.write("in/a.csv", "id\n1\n")
+	w.must(os.Symlink("a.csv", w.path("in/latest.csv")))
+	const hint = "\n  remove the link, or give it a name that the pattern does not match"
+	fails[dataError](w, "in/latest.csv: is a link to a.csv, which the pattern matches too: its rows would count twice"+hint)
+	w.must(os.Remove(w.path("in/latest.csv")))
+	w.write("in/sub/b.csv", "id\n2\n")
+	w.must(os.Symlink("sub", w.path("in/linked")))
+	w.take("1", "2") // ** does not follow links to folders
+	w.spec.From = w.path("in/*/*.csv")
+	w.src = nil
+	fails[dataError](w, "in/linked/b.csv: is a link to sub/b.csv, which the pattern matches too: its rows would count twice"+hint)
 }
 
 func TestPathFaults(t *testing.T) {
@@ -267,7 +283,8 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-func TestManySeenFilesPlanFast(t *testing.T) {
+// Of many files that were read none is opened: their content, which is not "x", is not looked at.
+func TestManySeenFiles(t *testing.T) {
 	w := newWorld(t, "in/**/*.csv", "id BIGINT")
 	w.must(os.MkdirAll(w.path("in/a"), 0o755))
 	for i := range 5000 {
@@ -275,15 +292,9 @@ func TestManySeenFilesPlanFast(t *testing.T) {
 		w.write("in/"+name, "id\n1\n")
 		w.seen[name] = checkpoints.Split{Next: 5, Rows: 1, Size: 5, ModTime: time.Unix(1_700_000_000, 0).UnixNano(), Content: "x"}
 	}
-	start := time.Now()
 	b, err := w.plan(connectors.Limit{})
-	took := time.Since(start)
 	w.must(err)
 	if b.Waiting != 0 || len(b.Moved) != 0 {
 		t.Fatalf("%+v", b)
 	}
-	if took > 300*time.Millisecond {
-		t.Errorf("took %v", took)
-	}
-	t.Log(took)
 }

@@ -108,7 +108,7 @@ func guesses(dateFormat, timeFormat string) []guess {
 		{typ: "BIGINT", fits: matches(`-?(0|[1-9]\d*)`) + " AND " + parses("BIGINT")},
 		{typ: "HUGEINT", fits: matches(`-?(0|[1-9]\d*)`) + " AND " + parses("HUGEINT")},
 		{typ: "DECIMAL", fits: matches(wholePart + `([.]\d{1,6})?`)},
-		{typ: "DOUBLE", fits: matches(`[-+]?(0|[1-9]\d*)?([.]\d+)?([eE][-+]?\d+)?`) + " AND " + parses("DOUBLE")},
+		{typ: "DOUBLE", fits: matches(`-?(0|[1-9]\d*)?([.]\d+)?([eE][-+]?\d+)?`) + " AND " + parses("DOUBLE")},
 		{typ: "DATE", fits: matches(isoDay) + " AND " + parses("DATE")},
 		{typ: "TIMESTAMP", fits: matches(isoDay+"[ T]"+timeOfDay) + " AND " + parses("TIMESTAMP")},
 		{typ: "TIMESTAMPTZ", fits: zonedFits("v", "TRY_CAST(v AS TIMESTAMPTZ)", dayText+"[ T]"+fmt.Sprintf(clockText, 6)+offsetText)},

@@ -124,7 +124,7 @@ func share(whole, part, of int64) int64 {
 // stillHas checks a footer against what was recorded of a partly read file.
 func (s *Source) stillHas(u unread, total int64) error {
 	if recorded := identityOf(u.seen.Content).rows; recorded > 0 && recorded != total {
-		return s.changed(u.id, u.seen, fmt.Sprintf("it has %d rows now", total))
+		return s.changed(u.id, u.seen, u.size, fmt.Sprintf("it has %d rows now", total))
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func (s *Source) same(r connectors.Range, f *file) (hash bool, err error) {
 	case !known:
 		return false, s.writing(f.path)
 	case f.size != r.Next.Size:
-		return false, s.changed(r.Split, r.Next, fmt.Sprintf("it has %d bytes now, it had %d", f.size, r.Next.Size))
+		return false, s.changed(r.Split, r.Next, f.size, fmt.Sprintf("it has %d bytes now, it had %d", f.size, r.Next.Size))
 	}
 	return true, nil
 }
@@ -177,7 +177,7 @@ func (sc *scan) settled(ctx context.Context, f file, r connectors.Range, sums ma
 		return sc.s.writing(f.path)
 	}
 	if known := identityOf(r.Next.Content).hash; known != "" && known != h.sum {
-		return sc.s.changed(r.Split, r.Next, "it has the same size, but other content")
+		return sc.s.changed(r.Split, r.Next, f.size, "it has the same size, but other content")
 	}
 	return nil
 }
