@@ -367,6 +367,7 @@ var docRefused = []struct{ about, text string }{
 	{"", "SELECT k, count(DISTINCT [v]) AS n FROM t GROUP BY k"},
 	{"", "SELECT k, arg_max(s, v) AS n FROM (SELECT k, s, sum(v) AS v FROM t GROUP BY ALL) GROUP BY k"},
 	{"", "SELECT k, arg_max(v, ts, 3) AS n FROM t GROUP BY k"},
+	{"", "SELECT k, arg_max(ts - TIMESTAMP '2024-01-01', v) AS n FROM t GROUP BY k"},
 	{"", "SELECT k, median(v) AS n FROM t GROUP BY k"},
 	{"", "SELECT k, string_agg(s, ',') AS n FROM t GROUP BY k"},
 	{"", "SELECT k, try(v + 1) AS n FROM t GROUP BY ALL"},

@@ -250,6 +250,9 @@ func (p *planning) finish(ctx context.Context) error {
 	for i := range p.plan.Sinks {
 		c.sink(&p.plan.Sinks[i], p.plan.Sinks[i].root, i)
 	}
+	if p.unkept(); len(p.faults) > 0 {
+		return p.distinctFaults()
+	}
 	for i := range p.plan.Sources {
 		p.plan.Sources[i].Reads = c.reads[p.plan.Sources[i].Name]
 	}
@@ -259,6 +262,24 @@ func (p *planning) finish(ctx context.Context) error {
 	}
 	p.plan.Hash, err = hashOf(p.plan, version)
 	return err
+}
+
+// unkept refuses state that would not come back as it was: DuckDB hands intervals out in nanoseconds, and
+// one of more than 292 years of hours wraps around.
+func (p *planning) unkept() {
+	for _, step := range p.plan.Steps {
+		for _, c := range step.State.Cols {
+			if !strings.Contains(c.Type, "INTERVAL") {
+				continue
+			}
+			at := p.script.Sinks[0].Head
+			if step.Pos >= 0 {
+				at = wordAt(p.script.Text, step.Pos)
+			}
+			p.fault(at, "keep a number in its place: epoch(i) inside the aggregate, or a computed column of the source such as seconds DOUBLE AS (epoch(i))", "an INTERVAL cannot be kept from batch to batch in this version")
+			break
+		}
+	}
 }
 
 func nameOf(q sql.QName) string {
