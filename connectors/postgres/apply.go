@@ -84,7 +84,9 @@ func (a apply) copyTx(ctx context.Context, change connectors.SinkChange, want in
 	}
 	defer rows.Release()
 	encoder := newEncoder(rows, a.sink)
-	tag, err := a.tx.conn.PgConn().CopyFrom(ctx, encoder, "COPY "+a.staged+" FROM STDIN (FORMAT binary)")
+	lent := &lent{from: encoder}
+	tag, err := a.tx.conn.PgConn().CopyFrom(ctx, lent, "COPY "+a.staged+" FROM STDIN (FORMAT binary)")
+	lent.takeBack()
 	if encoder.err != nil {
 		return encoder.err
 	}

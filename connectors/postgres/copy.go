@@ -9,6 +9,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -47,6 +48,29 @@ type encoder struct {
 	done    bool  // everything is in buf
 	count   int64 // rows
 	err     error // COPY itself reports only that it failed
+}
+
+// lent is a reader that is taken back. When the connection breaks, CopyFrom returns while a goroutine of it
+// still reads; what it reads from is not ours to release before that has ended.
+type lent struct {
+	mu   sync.Mutex
+	from io.Reader
+}
+
+func (l *lent) Read(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.from == nil {
+		return 0, io.ErrClosedPipe
+	}
+	return l.from.Read(p)
+}
+
+// takeBack waits for a Read that is under way; later ones fail.
+func (l *lent) takeBack() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.from = nil
 }
 
 // field appends the value of a row, with its length, to buf.
