@@ -4,7 +4,7 @@ export GOFLAGS := -tags=duckdb_arrow $(GOFLAGS)
 export CGO_ENABLED := 1
 
 RELEASE := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-FUZZTIME ?= 15s
+FUZZTIME ?= 8s
 SOAK ?= 10m
 
 .PHONY: help build demo test soak bench lint fuzz clean
@@ -21,9 +21,9 @@ demo: build ## run an example on its files, add a day, run again, show and check
 # The race detector watches all packages; of the scripts, which run a binary each, those with signals, waiting
 # and several pipelines.
 test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
-	go test -race -timeout 40m $$(go list ./... | grep -v -e '^lockstep$$' -e '/cmd/etl$$')
+	go test -race -short -timeout 40m $$(go list ./... | grep -v -e '^lockstep$$' -e '/cmd/etl$$')
 	go test -race -timeout 40m ./cmd/etl -run 'TestScript/^(run|follow.*|interrupt|held.*|folders|getenv)$$'
-	go test -timeout 40m -skip '^TestKill' . ./cmd/etl
+	go test -timeout 40m -skip '^TestKill' . ./cmd/etl ./planner
 	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=20 go test -count 1 -v -timeout 40m -run '^TestKill' .
 	go test -count 1 -v -timeout 40m -run '^TestRandomQueries$$' ./planner -planner.cases 2000
 	go test -count 1 -v -timeout 40m -run '^TestRandomPipelines$$' ./engine -engine.cases 100
