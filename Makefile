@@ -4,7 +4,7 @@ export GOFLAGS := -tags=duckdb_arrow $(GOFLAGS)
 export CGO_ENABLED := 1
 
 RELEASE := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-FUZZTIME ?= 8s
+FUZZTIME ?= 6s
 SOAK ?= 10m
 
 .PHONY: help build demo test soak bench lint fuzz clean
@@ -18,21 +18,19 @@ build: ## build bin/etl
 demo: build ## run an example on its files, add a day, run again, show and check the table
 	@sh examples/demo.sh
 
-# The race detector watches all packages; of the scripts, which run a binary each, those with signals, waiting
-# and several pipelines.
+# The race detector watches the packages that have more than one goroutine; of the scripts, which run a binary
+# each, those with signals, waiting and several pipelines.
 test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
-	go test -race -short -timeout 40m $$(go list ./... | grep -v -e '^lockstep$$' -e '/cmd/etl$$')
+	go test -race -short -timeout 40m $$(go list ./... | grep -v -e '^lockstep$$' -e '/cmd/etl$$' -e '/planner$$')
 	go test -race -timeout 40m ./cmd/etl -run 'TestScript/^(run|follow.*|interrupt|held.*|folders|getenv)$$'
 	go test -timeout 40m -skip '^TestKill' . ./cmd/etl ./planner
-	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=20 go test -count 1 -v -timeout 40m -run '^TestKill' .
-	go test -count 1 -v -timeout 40m -run '^TestRandomQueries$$' ./planner -planner.cases 2000
-	go test -count 1 -v -timeout 40m -run '^TestRandomPipelines$$' ./engine -engine.cases 100
+	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=12 go test -count 1 -v -timeout 40m -run '^TestKill' .
+	LOCKSTEP_CASES=2000 go test -count 1 -v -timeout 40m -run '^TestRandom(Queries|Pipelines)$$' ./planner ./engine
 	$(MAKE) fuzz
 
 soak: ## kill the real binary for $(SOAK), then draw random queries for $(SOAK)
 	LOCKSTEP_SOAK=$(SOAK) LOCKSTEP_KILLS=5 go test -timeout 0 -count 1 -v -run '^TestKill' .
-	@timeout $(SOAK) sh -c 'while out=$$(go test -timeout 0 -count 1 -v -run "^TestRandomQueries$$" ./planner -planner.cases 2000 && \
-		go test -timeout 0 -count 1 -v -run "^TestRandomPipelines$$" ./engine -engine.cases 200); \
+	@timeout $(SOAK) sh -c 'while out=$$(LOCKSTEP_CASES=4000 go test -timeout 0 -count 1 -v -run "^TestRandom(Queries|Pipelines)$$" ./planner ./engine); \
 		do echo "$$out" | grep -E "queries:|pipelines in"; done; echo "$$out"; exit 1'; test $$? -eq 124
 
 lint: ## formatting and vet

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"database/sql"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,8 +20,6 @@ import (
 	etlsql "lockstep/sql"
 )
 
-var randomCases = flag.Int("engine.cases", 20, "random pipelines that run from files to tables")
-
 // Random queries over random rows, from files on disk to the table in a database file, with a new process
 // after every batch: the state comes back from its segments. After every batch the table equals the
 // SELECT over the rows of the files so far.
@@ -36,10 +33,11 @@ func TestRandomPipelinesOnPostgres(t *testing.T) {
 }
 
 func testRandomPipelines(t *testing.T, dsn func() string) {
+	want := max(10, plannertest.Cases()/20) // each takes twenty times as long as one of the planner's
 	shapes := map[string]bool{}
 	accepted, batches := 0, 0
 	check := rapid.MakeCheck(func(rt *rapid.T) {
-		if accepted >= *randomCases {
+		if accepted >= want {
 			return
 		}
 		sinks := plannertest.Sinks(rt)
@@ -98,7 +96,7 @@ func testRandomPipelines(t *testing.T, dsn func() string) {
 		accepted++
 		shapes[plan.Hash.ID] = true
 	})
-	for accepted < *randomCases && !t.Failed() {
+	for accepted < want && !t.Failed() {
 		check(t)
 	}
 	t.Logf("%d random pipelines in %d batches, each by a process of its own; %d distinct plans", accepted, batches, len(shapes))

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"regexp"
 	"strings"
@@ -14,12 +13,10 @@ import (
 	"lockstep/sql"
 )
 
-var propertyCases = flag.Int("planner.cases", 100, "random queries the planner must accept and answer as DuckDB does")
-
 // After every batch the table equals the SELECT over all rows so far: random queries over random rows
 // in random batches. Values are small enough that a floating sum is right to 1e-9.
 func TestRandomQueries(t *testing.T) {
-	want := *propertyCases
+	want := plannertest.Cases()
 	if testing.Short() {
 		want /= 10
 	}
