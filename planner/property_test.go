@@ -3,6 +3,7 @@ package planner
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"testing"
@@ -20,6 +21,35 @@ func TestRandomQueries(t *testing.T) {
 	if testing.Short() {
 		want /= 10
 	}
+	halves := make([]tally, 2)
+	t.Run("halves", func(t *testing.T) {
+		for i := range halves {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				halves[i] = randomQueries(t, (want+1)/2)
+			})
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	all := halves[0]
+	all.drawn, all.accepted, all.failing = all.drawn+halves[1].drawn, all.accepted+halves[1].accepted, all.failing+halves[1].failing
+	maps.Copy(all.shapes, halves[1].shapes)
+	for why, n := range halves[1].refused {
+		all.refused[why] += n
+	}
+	all.report(t)
+}
+
+// tally is what came of random queries.
+type tally struct {
+	drawn, accepted, failing int
+	shapes                   map[string]bool
+	refused                  map[string]int
+}
+
+func randomQueries(t *testing.T, want int) tally {
 	eng := openEngine(t, 1)
 	shapes := map[string]bool{}
 	refused := map[string]int{}
@@ -82,12 +112,17 @@ func TestRandomQueries(t *testing.T) {
 			break
 		}
 	}
-	t.Logf("%d queries: %d accepted (%.0f %%), %d of them fail in DuckDB itself; %d distinct plan shapes", drawn, accepted+failing,
-		100*float64(accepted+failing)/float64(max(drawn, 1)), failing, len(shapes))
-	if drawn >= 100 && 10*(accepted+failing) < 6*drawn {
+	return tally{drawn, accepted, failing, shapes, refused}
+}
+
+func (a tally) report(t *testing.T) {
+	answered := a.accepted + a.failing
+	t.Logf("%d queries: %d accepted (%.0f %%), %d of them fail in DuckDB itself; %d distinct plan shapes", a.drawn, answered,
+		100*float64(answered)/float64(max(a.drawn, 1)), a.failing, len(a.shapes))
+	if a.drawn >= 100 && 10*answered < 6*a.drawn {
 		t.Error("fewer than 60 % of the queries were accepted: the generator draws what the planner has no rule for")
 	}
-	for why, n := range refused {
+	for why, n := range a.refused {
 		t.Logf("refused %d: %s", n, why)
 	}
 }
