@@ -25,7 +25,7 @@ test: lint ## run all tests, with the race detector, kills of the real binary, a
 	go test -race -timeout 40m ./cmd/etl -run 'TestScript/^(run|follow.*|interrupt|held.*|folders|getenv)$$'
 	go test -timeout 40m -skip '^TestKill' . ./cmd/etl ./planner
 	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=12 go test -count 1 -v -timeout 40m -run '^TestKill' .
-	LOCKSTEP_CASES=2000 go test -count 1 -v -timeout 40m -run '^TestRandom(Queries|Pipelines)$$' ./planner ./engine
+	LOCKSTEP_CASES=1000 go test -count 1 -v -timeout 40m -run '^TestRandom(Queries|Pipelines)$$' ./planner ./engine
 	$(MAKE) fuzz
 
 soak: ## kill the real binary for $(SOAK), then draw random queries for $(SOAK)
