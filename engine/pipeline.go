@@ -114,7 +114,7 @@ func (p *Pipeline) sameFile(head connectors.Head) error {
 	return &connectors.TargetError{Table: p.Plan.Sinks[0].Name,
 		Reason: fmt.Sprintf("it is kept by pipeline %s of %s, and this is another file of that name: %s", p.Plan.Name, head.File, p.File),
 		Hint: "give one of them a name of its own with CREATE PIPELINE name; and its sinks other tables. If it is the same pipeline, say so: CREATE PIPELINE " +
-			p.Plan.Name + ";"}
+			duck.Quote(p.Plan.Name) + ";"}
 }
 
 // record is the plan as it is stored beside the first manifest made by it.

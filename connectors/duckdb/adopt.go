@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lockstep/connectors"
+	"lockstep/connectors/targets"
 	"lockstep/engine/duck"
 )
 
@@ -17,20 +18,8 @@ import (
 // it looks after every statement and not at COMMIT; and an index (CREATE INDEX) can lose rows when the
 // file is recovered after a crash.
 
-// misfit is one thing that keeps a table from being used, and the statement that mends it.
-type misfit struct {
-	say string
-	fix string // with %s for the table; "" when no statement helps
-}
-
-func (m misfit) mend(table string) string {
-	if m.fix == "" {
-		return "drop the table and let the pipeline make it, or choose another name"
-	}
-	return "run, with any DuckDB:\n  " + m.statement(table)
-}
-
-func (m misfit) statement(table string) string { return strings.ReplaceAll(m.fix, "%s", table) }
+// withAny is where a statement of ours can be run.
+const withAny = ", with any DuckDB"
 
 // tableSQL is how a statement of the analyst's names a sink's table.
 func tableSQL(sink connectors.SinkSpec) string {
@@ -48,55 +37,37 @@ func (d *Destination) checkAdoptable(ctx context.Context, sink connectors.SinkSp
 		return err
 	}
 	if rows > 0 {
-		if _, ok := there[seqColumn]; ok {
-			return &connectors.TargetError{Table: sink.Name, Reason: "it was kept by a pipeline (it has a column " + seqColumn + ") whose record is not in this database",
-				Hint: "put the whole database back from a backup; or rename the table and let the pipeline build a new one"}
-		}
-		return &connectors.TargetError{Table: sink.Name, Reason: fmt.Sprintf("a table of that name exists already, and no pipeline wrote its rows (%d)", rows),
-			Hint: "choose another name; or empty the table, and the pipeline fills it: DELETE FROM " + tableSQL(sink) + ";"}
+		_, seq := there[seqColumn]
+		return targets.NotEmpty(sink, tableSQL(sink), rows, seq)
 	}
 	misfits, err := d.misfits(ctx, sink, there)
-	if err != nil || len(misfits) == 0 {
+	if err != nil {
 		return err
 	}
-	var say, fix []string
-	unfixable := false
-	for _, m := range misfits {
-		say = append(say, m.say)
-		if m.fix == "" {
-			unfixable = true
-		} else {
-			fix = append(fix, m.statement(tableSQL(sink)))
-		}
-	}
-	hint := "make it fit, with any DuckDB:\n  " + strings.Join(fix, "\n  ")
-	if unfixable {
-		hint = misfit{}.mend("")
-	}
-	return &connectors.TargetError{Table: sink.Name, Reason: "it exists already, but does not fit: " + strings.Join(say, "; "), Hint: hint}
+	return targets.Unfit(sink, tableSQL(sink), withAny, misfits)
 }
 
-func (d *Destination) misfits(ctx context.Context, sink connectors.SinkSpec, there map[string]column) ([]misfit, error) {
+func (d *Destination) misfits(ctx context.Context, sink connectors.SinkSpec, there map[string]column) ([]targets.Misfit, error) {
 	types, err := d.specColumns(ctx, sink)
 	if err != nil {
 		return nil, err
 	}
-	var out []misfit
+	var out []targets.Misfit
 	for _, want := range sink.Columns {
 		name := strings.ToLower(want.Name)
 		typ, quoted := types[name], duck.Quote(want.Name)
 		c, ok := there[name]
 		switch {
 		case !ok:
-			out = append(out, misfit{"it has no column " + want.Name, "ALTER TABLE %s ADD COLUMN " + quoted + " " + typ + ";"})
+			out = append(out, targets.Misfit{Say: "it has no column " + want.Name, Fix: "ALTER TABLE %s ADD COLUMN " + quoted + " " + typ + ";"})
 		case d.generated(ctx, sink, c):
-			out = append(out, misfit{"its column " + want.Name + " is generated", "ALTER TABLE %s DROP COLUMN " + quoted + "; ALTER TABLE %s ADD COLUMN " + quoted + " " + typ + ";"})
+			out = append(out, targets.Misfit{Say: "its column " + want.Name + " is generated", Fix: "ALTER TABLE %s DROP COLUMN " + quoted + "; ALTER TABLE %s ADD COLUMN " + quoted + " " + typ + ";"})
 		case c.typ != typ:
-			out = append(out, misfit{fmt.Sprintf("its column %s is %s, the pipeline writes %s", want.Name, c.typ, typ), "ALTER TABLE %s ALTER " + quoted + " TYPE " + typ + ";"})
+			out = append(out, targets.Misfit{Say: fmt.Sprintf("its column %s is %s, the pipeline writes %s", want.Name, c.typ, typ), Fix: "ALTER TABLE %s ALTER " + quoted + " TYPE " + typ + ";"})
 		}
 	}
 	if c, ok := there[seqColumn]; ok && c.typ != "BIGINT" {
-		out = append(out, misfit{fmt.Sprintf("its column %s is %s, the pipeline writes BIGINT", seqColumn, c.typ), "ALTER TABLE %s ALTER " + seqColumn + " TYPE BIGINT;"})
+		out = append(out, targets.Misfit{Say: fmt.Sprintf("its column %s is %s, the pipeline writes BIGINT", seqColumn, c.typ), Fix: "ALTER TABLE %s ALTER " + seqColumn + " TYPE BIGINT;"})
 	}
 	types[seqColumn] = "BIGINT"
 	if m := unfilled(there, types); m != nil {
@@ -117,19 +88,19 @@ func (d *Destination) generated(ctx context.Context, sink connectors.SinkSpec, c
 }
 
 // unfilled finds a column of somebody else's that new rows cannot leave out.
-func unfilled(there map[string]column, own map[string]string) *misfit {
+func unfilled(there map[string]column, own map[string]string) *targets.Misfit {
 	for _, name := range sortedKeys(there) {
 		if c := there[name]; own[name] == "" && c.notNull && !c.filled {
-			return &misfit{"its column " + c.name + " is NOT NULL without a default, and the pipeline does not write it",
-				"ALTER TABLE %s ALTER " + duck.Quote(c.name) + " DROP NOT NULL;"}
+			return &targets.Misfit{Say: "its column " + c.name + " is NOT NULL without a default, and the pipeline does not write it",
+				Fix: "ALTER TABLE %s ALTER " + duck.Quote(c.name) + " DROP NOT NULL;"}
 		}
 	}
 	return nil
 }
 
 // constraints finds those that a right change of the sink could break.
-func (d *Destination) constraints(ctx context.Context, sink connectors.SinkSpec) ([]misfit, error) {
-	var out []misfit
+func (d *Destination) constraints(ctx context.Context, sink connectors.SinkSpec) ([]targets.Misfit, error) {
+	var out []targets.Misfit
 	key := strings.ToLower(strings.Join(slices.Sorted(slices.Values(sink.Key)), "\x00"))
 	err := d.eng.Each(ctx, d.sql("constraints"), []any{d.alias, schemaOf(sink), sink.Table}, func(rows *sql.Rows) error {
 		var table, kind, text string
@@ -144,23 +115,23 @@ func (d *Destination) constraints(ctx context.Context, sink connectors.SinkSpec)
 		slices.Sort(names)
 		switch {
 		case !strings.EqualFold(table, sink.Table):
-			out = append(out, misfit{say: "table " + table + " refers to it by a FOREIGN KEY"})
+			out = append(out, targets.Misfit{Say: "table " + table + " refers to it by a FOREIGN KEY"})
 		case kind == "FOREIGN KEY":
-			out = append(out, misfit{say: "it has a " + text})
+			out = append(out, targets.Misfit{Say: "it has a " + text})
 		case strings.ToLower(strings.Join(names, "\x00")) != key:
-			out = append(out, misfit{say: "its " + text + " is on other columns than the sink's key"})
+			out = append(out, targets.Misfit{Say: "its " + text + " is on other columns than the sink's key"})
 		}
 		return nil
 	})
 	return out, d.failed("read the constraints of table "+sink.Name, err)
 }
 
-func (d *Destination) indexes(ctx context.Context, sink connectors.SinkSpec) ([]misfit, error) {
-	var out []misfit
+func (d *Destination) indexes(ctx context.Context, sink connectors.SinkSpec) ([]targets.Misfit, error) {
+	var out []targets.Misfit
 	err := d.eng.Each(ctx, d.sql("indexes"), []any{d.alias, schemaOf(sink), sink.Table}, func(rows *sql.Rows) error {
 		var schema, name string
 		err := rows.Scan(&schema, &name)
-		out = append(out, misfit{"it has an index, " + name + ": DuckDB's can lose rows when a file is recovered after a crash", "DROP INDEX " + duck.Quote(schema) + "." + duck.Quote(name) + ";"})
+		out = append(out, targets.Misfit{Say: "it has an index, " + name + ": DuckDB's can lose rows when a file is recovered after a crash", Fix: "DROP INDEX " + duck.Quote(schema) + "." + duck.Quote(name) + ";"})
 		return err
 	})
 	return out, d.failed("read the indexes of table "+sink.Name, err)

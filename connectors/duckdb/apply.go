@@ -10,6 +10,7 @@ import (
 
 	"lockstep/connectors"
 	"lockstep/connectors/staged"
+	"lockstep/connectors/targets"
 	"lockstep/engine/duck"
 )
 
@@ -143,7 +144,7 @@ func (a apply) checkCountTx(ctx context.Context, want int64) error {
 }
 
 func (a apply) edited(reason string) error {
-	return &connectors.TargetError{Table: a.sink.Name, Reason: reason + ": it was edited by hand or by another program. Nothing was written", Hint: waysOn}
+	return &connectors.TargetError{Table: a.sink.Name, Reason: reason + ": it was edited by hand or by another program. Nothing was written", Hint: targets.WaysOn}
 }
 
 // match is the condition that t and s have the same key, NULL being equal to NULL. Without key

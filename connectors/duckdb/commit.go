@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"lockstep/connectors"
+	"lockstep/connectors/targets"
 	"lockstep/engine/duck"
 )
 
@@ -96,12 +97,12 @@ func (d *Destination) createTargetsTx(ctx context.Context, change *connectors.Ch
 		return err
 	}
 	for _, s := range change.Sinks {
-		own, owned := owners[targetKey(schemaOf(s.Sink), s.Sink.Table)]
+		own, owned := owners[targets.Key(schemaOf(s.Sink), s.Sink.Table)]
 		switch {
 		case !owned:
 			err = d.createTargetTx(ctx, change.Manifest.Pipeline, s.Sink)
-		case own.pipeline != change.Manifest.Pipeline:
-			err = own.taken(s.Sink)
+		case own.Pipeline != change.Manifest.Pipeline:
+			err = own.Taken(s.Sink)
 		}
 		if err == nil {
 			err = d.findOut(ctx, s.Sink)

@@ -5,9 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,73 +12,35 @@ import (
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
+	"lockstep/connectors/targets"
 	"lockstep/engine/duck"
 )
 
-// seqColumn is the engine's column of a target: the seq of the change that wrote the row.
-const seqColumn = "_etl_seq"
+const seqColumn = targets.Seq
 
-// waysOn is what helps when a target is not what the pipeline left.
-const waysOn = "`etl reconcile FILE` shows the rows that differ. Put the table back from a backup, or build it again beside the old one: give the pipeline another name with CREATE PIPELINE and the sink another table"
-
-// owner is a row of etl.targets.
-type owner struct {
-	pipeline, sink, identity string
-	file                     string // of the pipeline, when it is known
-	key                      []string
-}
-
-// targetKey names a table as DuckDB tells tables apart: letter case does not count.
-func targetKey(schema, table string) string {
-	return strings.ToLower(duck.Quote(schema) + "." + duck.Quote(table))
-}
-
-func (d *Destination) owners(ctx context.Context) (map[string]owner, error) {
-	owners := map[string]owner{}
+func (d *Destination) owners(ctx context.Context) (map[string]targets.Owner, error) {
+	owners := map[string]targets.Owner{}
 	if d.empty {
 		return owners, nil
 	}
 	err := d.eng.Each(ctx, d.sql("targets"), nil, func(rows *sql.Rows) error {
 		var schema, table string
-		var o owner
+		var o targets.Owner
 		var key []any
-		if err := rows.Scan(&schema, &table, &o.pipeline, &o.sink, &o.identity, &key, &o.file); err != nil {
+		if err := rows.Scan(&schema, &table, &o.Pipeline, &o.Sink, &o.Identity, &key, &o.File); err != nil {
 			return err
 		}
 		for _, k := range key {
-			o.key = append(o.key, fmt.Sprint(k))
+			o.Key = append(o.Key, fmt.Sprint(k))
 		}
-		if _, ok := owners[targetKey(schema, table)]; ok {
+		if _, ok := owners[targets.Key(schema, table)]; ok {
 			return &connectors.DamagedError{What: "etl.targets", Reason: fmt.Sprintf("%s.%s is in it twice", schema, table)}
 		}
-		owners[targetKey(schema, table)] = o
+		owners[targets.Key(schema, table)] = o
 		return nil
 	})
 	return owners, d.readError("read the owners of tables", err)
 }
-
-// taken says that the table has another pipeline: it may be this one under the name of its file before.
-func (o owner) taken(sink connectors.SinkSpec) error {
-	reason, hint := "it belongs to pipeline "+o.pipeline, "choose another table; a table has one pipeline"
-	if o.file != "" {
-		reason += " of " + o.file
-		if _, err := os.Stat(o.file); errors.Is(err, fs.ErrNotExist) {
-			reason += ", which is not there any more"
-			hint = "if this is that file under a new name, it goes on where it stopped once its pipeline has the old name: write CREATE PIPELINE " +
-				pipelineName(o.pipeline) + "; in it, or rename it back. Otherwise choose another table"
-		}
-	}
-	return &connectors.TargetError{Table: sink.Name, Reason: reason, Hint: hint}
-}
-
-func pipelineName(name string) string {
-	if plainName.MatchString(name) {
-		return name
-	}
-	return duck.Quote(name)
-}
-
-var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
 // CheckTargets compares every sink with the table that is there, or is not.
 func (d *Destination) CheckTargets(ctx context.Context, head connectors.Head, sinks []connectors.SinkSpec) error {
@@ -96,26 +55,20 @@ func (d *Destination) CheckTargets(ctx context.Context, head connectors.Head, si
 	return errors.Join(errs...)
 }
 
-func (d *Destination) checkTarget(ctx context.Context, m checkpoints.Manifest, sink connectors.SinkSpec, owners map[string]owner) error {
-	own, owned := owners[targetKey(schemaOf(sink), sink.Table)]
-	counted, recorded := m.Sinks[sink.Name]
-	switch {
-	case !owned && recorded:
-		return &connectors.DamagedError{What: "the record of table " + sink.Name, Reason: "the pipeline counts its rows, but etl.targets does not list it"}
-	case !owned:
-		_, err := d.checkFree(ctx, sink)
-		return err
-	case own.pipeline != m.Pipeline:
-		return own.taken(sink)
-	case !recorded:
-		return &connectors.DamagedError{What: "the record of table " + sink.Name, Reason: fmt.Sprintf("etl.targets lists it, but manifest %d does not count its rows", m.Seq)}
+func (d *Destination) checkTarget(ctx context.Context, m checkpoints.Manifest, sink connectors.SinkSpec, owners map[string]targets.Owner) error {
+	own, owned := owners[targets.Key(schemaOf(sink), sink.Table)]
+	rows, err := targets.Kept(m, sink, own, owned)
+	if err == nil && !owned {
+		_, err = d.checkFree(ctx, sink)
+	} else if err == nil {
+		err = d.checkOwn(ctx, sink, own, rows)
 	}
-	return d.checkOwn(ctx, sink, own, counted.Rows)
+	return err
 }
 
 // checkFree makes sure that the sink's table can be made, or taken over as it stands.
 func (d *Destination) checkFree(ctx context.Context, sink connectors.SinkSpec) (exists bool, err error) {
-	if err := checkNames(sink); err != nil {
+	if err := targets.CheckNames(sink); err != nil {
 		return false, err
 	}
 	_, exists, err = d.comment(ctx, sink)
@@ -132,21 +85,8 @@ func (d *Destination) checkFree(ctx context.Context, sink connectors.SinkSpec) (
 	return false, nil
 }
 
-// checkNames refuses names that the engine needs for itself.
-func checkNames(sink connectors.SinkSpec) error {
-	if strings.EqualFold(sink.Schema, "etl") {
-		return &connectors.TargetError{Table: sink.Name, Reason: "the schema etl is the engine's own", Hint: "choose another schema"}
-	}
-	for _, c := range sink.Columns {
-		if strings.EqualFold(c.Name, seqColumn) || strings.EqualFold(c.Name, opColumn) {
-			return &connectors.TargetError{Table: sink.Name, Reason: "the column name " + c.Name + " is the engine's own", Hint: "choose another name for it with AS"}
-		}
-	}
-	return nil
-}
-
 // checkOwn compares a table of this pipeline with what the pipeline left.
-func (d *Destination) checkOwn(ctx context.Context, sink connectors.SinkSpec, own owner, rows int64) error {
+func (d *Destination) checkOwn(ctx context.Context, sink connectors.SinkSpec, own targets.Owner, rows int64) error {
 	differs := func(hint, format string, args ...any) error {
 		return &connectors.TargetError{Table: sink.Name, Reason: fmt.Sprintf(format, args...), Hint: hint}
 	}
@@ -156,23 +96,23 @@ func (d *Destination) checkOwn(ctx context.Context, sink connectors.SinkSpec, ow
 	}
 	if !ok {
 		var schema, table string
-		err := d.eng.QueryRow(ctx, d.sql("marked"), []any{d.alias, own.identity}, &schema, &table)
+		err := d.eng.QueryRow(ctx, d.sql("marked"), []any{d.alias, own.Identity}, &schema, &table)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			return differs(waysOn, "it is gone, with the %d rows the pipeline kept in it", rows)
+			return differs(targets.WaysOn, "it is gone, with the %d rows the pipeline kept in it", rows)
 		case err != nil:
 			return d.failed("look for table "+sink.Name, err)
 		}
 		now := duck.Quote(schema) + "." + duck.Quote(table)
 		return differs("rename it back, with any DuckDB:\n  ALTER TABLE "+now+" RENAME TO "+duck.Quote(sink.Table)+";", "it was renamed to %s", now)
 	}
-	if !strings.Contains(comment, own.identity) {
+	if !strings.Contains(comment, own.Identity) {
 		return differs("if it is the same table, put its mark back:\n  COMMENT ON TABLE "+duck.Quote(schemaOf(sink))+"."+duck.Quote(sink.Table)+
-			" IS "+duck.Literal(mark(own.pipeline, own.identity))+";\nOtherwise: "+waysOn,
+			" IS "+duck.Literal(mark(own.Pipeline, own.Identity))+";\nOtherwise: "+targets.WaysOn,
 			"it was replaced by another table, or its comment was changed: the mark of the pipeline is not on it")
 	}
-	if !slices.EqualFunc(own.key, sink.Key, strings.EqualFold) {
-		return differs(waysOn, "its key is (%s), the pipeline now says (%s)", strings.Join(own.key, ", "), strings.Join(sink.Key, ", "))
+	if !slices.EqualFunc(own.Key, sink.Key, strings.EqualFold) {
+		return differs(targets.WaysOn, "its key is (%s), the pipeline now says (%s)", strings.Join(own.Key, ", "), strings.Join(sink.Key, ", "))
 	}
 	there, err := d.describe(ctx, d.table(schemaOf(sink), sink.Table))
 	if err != nil {
@@ -184,24 +124,24 @@ func (d *Destination) checkOwn(ctx context.Context, sink connectors.SinkSpec, ow
 	}
 	want[seqColumn] = "BIGINT"
 	if difference := compareColumns(there, want); difference != "" {
-		return differs("undo the ALTER TABLE, or: "+waysOn, "%s", difference)
+		return differs("undo the ALTER TABLE, or: "+targets.WaysOn, "%s", difference)
 	}
 	if problem := unfilled(there, want); problem != nil {
-		return differs(problem.mend(tableSQL(sink)), "%s", problem.say)
+		return differs(problem.Mend(tableSQL(sink), withAny), "%s", problem.Say)
 	}
 	indexes, err := d.indexes(ctx, sink)
 	if err != nil {
 		return err
 	}
 	if len(indexes) > 0 {
-		return differs(indexes[0].mend(tableSQL(sink)), "%s", indexes[0].say)
+		return differs(indexes[0].Mend(tableSQL(sink), withAny), "%s", indexes[0].Say)
 	}
 	count, err := d.count(ctx, sink)
 	if err != nil {
 		return err
 	}
 	if count != rows {
-		return differs(waysOn, "it should have %d rows, but has %d: it was edited or truncated", rows, count)
+		return differs(targets.WaysOn, "it should have %d rows, but has %d: it was edited or truncated", rows, count)
 	}
 	return nil
 }
@@ -342,7 +282,7 @@ func (d *Destination) Relation(ctx context.Context, sink connectors.SinkSpec) (s
 		return "", err
 	}
 	if !ok {
-		return "", &connectors.TargetError{Table: sink.Name, Reason: "it is gone", Hint: waysOn}
+		return "", &connectors.TargetError{Table: sink.Name, Reason: "it is gone", Hint: targets.WaysOn}
 	}
 	table := d.table(schemaOf(sink), sink.Table)
 	there, err := d.describe(ctx, table)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"lockstep/connectors"
+	"lockstep/connectors/targets"
 	"lockstep/engine/duck"
 )
 
@@ -15,21 +16,6 @@ import (
 // columns of the sink. Other columns, CHECK, NOT NULL, FOREIGN KEY, triggers and plain indexes stay what
 // they are. UNIQUE on other columns than the key is refused: Postgres looks at it row by row, and rows
 // that change places would break it on the way to a state that is right.
-
-// misfit is one thing that keeps a table from being used, and the statement that mends it.
-type misfit struct {
-	say string
-	fix string // with %s for the table; "" when no statement helps
-}
-
-func (m misfit) mend(table string) string {
-	if m.fix == "" {
-		return "drop the table and let the pipeline make it, or choose another name"
-	}
-	return "run:\n  " + m.statement(table)
-}
-
-func (m misfit) statement(table string) string { return strings.ReplaceAll(m.fix, "%s", table) }
 
 // checkAdoptable tells everything that keeps an existing table from being the sink's.
 func checkAdoptable(ctx context.Context, tx *tx, sink connectors.SinkSpec, r *relation) error {
@@ -42,51 +28,33 @@ func checkAdoptable(ctx context.Context, tx *tx, sink connectors.SinkSpec, r *re
 		return err
 	}
 	if rows > 0 {
-		if _, ok := there[seqColumn]; ok {
-			return &connectors.TargetError{Table: sink.Name, Reason: "it was kept by a pipeline (it has a column " + seqColumn + ") whose record is not in this database",
-				Hint: "put the whole database back from a backup; or rename the table and let the pipeline build a new one"}
-		}
-		return &connectors.TargetError{Table: sink.Name, Reason: fmt.Sprintf("a table of that name exists already, and no pipeline wrote its rows (%d)", rows),
-			Hint: "choose another name; or empty the table, and the pipeline fills it: DELETE FROM " + tableOf(sink) + ";"}
+		_, seq := there[seqColumn]
+		return targets.NotEmpty(sink, tableOf(sink), rows, seq)
 	}
 	misfits, err := misfitsOf(ctx, tx, sink, r, there)
-	if err != nil || len(misfits) == 0 {
+	if err != nil {
 		return err
 	}
-	var say, fix []string
-	unfixable := false
-	for _, m := range misfits {
-		say = append(say, m.say)
-		if m.fix == "" {
-			unfixable = true
-		} else {
-			fix = append(fix, m.statement(tableOf(sink)))
-		}
-	}
-	hint := "make it fit:\n  " + strings.Join(fix, "\n  ")
-	if unfixable {
-		hint = misfit{}.mend("")
-	}
-	return &connectors.TargetError{Table: sink.Name, Reason: "it exists already, but does not fit: " + strings.Join(say, "; "), Hint: hint}
+	return targets.Unfit(sink, tableOf(sink), "", misfits)
 }
 
-func misfitsOf(ctx context.Context, tx *tx, sink connectors.SinkSpec, r *relation, there map[string]column) ([]misfit, error) {
-	var out []misfit
+func misfitsOf(ctx context.Context, tx *tx, sink connectors.SinkSpec, r *relation, there map[string]column) ([]targets.Misfit, error) {
+	var out []targets.Misfit
 	for _, want := range sink.Columns {
 		typ, name := typeOf(want.Type).name, duck.Quote(want.Name)
 		c, ok := there[want.Name]
 		switch {
 		case !ok:
-			out = append(out, misfit{"it has no column " + want.Name + differentCase(there, want.Name), "ALTER TABLE %s ADD COLUMN " + name + " " + typ + ";"})
+			out = append(out, targets.Misfit{Say: "it has no column " + want.Name + differentCase(there, want.Name), Fix: "ALTER TABLE %s ADD COLUMN " + name + " " + typ + ";"})
 		case c.generated:
-			out = append(out, misfit{"its column " + want.Name + " is generated", "ALTER TABLE %s DROP COLUMN " + name + "; ALTER TABLE %s ADD COLUMN " + name + " " + typ + ";"})
+			out = append(out, targets.Misfit{Say: "its column " + want.Name + " is generated", Fix: "ALTER TABLE %s DROP COLUMN " + name + "; ALTER TABLE %s ADD COLUMN " + name + " " + typ + ";"})
 		case !holds(c.typ, typ):
-			out = append(out, misfit{fmt.Sprintf("its column %s is %s, the pipeline writes %s", want.Name, c.typ, typ),
-				"ALTER TABLE %s ALTER COLUMN " + name + " TYPE " + typ + " USING " + name + "::text::" + typ + ";"})
+			out = append(out, targets.Misfit{Say: fmt.Sprintf("its column %s is %s, the pipeline writes %s", want.Name, c.typ, typ),
+				Fix: "ALTER TABLE %s ALTER COLUMN " + name + " TYPE " + typ + " USING " + name + "::text::" + typ + ";"})
 		}
 	}
 	if c, ok := there[seqColumn]; ok && c.typ != seqType {
-		out = append(out, misfit{fmt.Sprintf("its column %s is %s, the pipeline writes %s", seqColumn, c.typ, seqType), "ALTER TABLE %s ALTER COLUMN " + seqColumn + " TYPE " + seqType + ";"})
+		out = append(out, targets.Misfit{Say: fmt.Sprintf("its column %s is %s, the pipeline writes %s", seqColumn, c.typ, seqType), Fix: "ALTER TABLE %s ALTER COLUMN " + seqColumn + " TYPE " + seqType + ";"})
 	}
 	if m := unfilled(there, sink); m != nil {
 		out = append(out, *m)
@@ -106,20 +74,20 @@ func differentCase(there map[string]column, name string) string {
 }
 
 // unfilled finds a column of somebody else's that new rows cannot leave out.
-func unfilled(there map[string]column, sink connectors.SinkSpec) *misfit {
+func unfilled(there map[string]column, sink connectors.SinkSpec) *targets.Misfit {
 	own := ownColumns(sink)
 	for _, name := range sortedKeys(there) {
 		if c := there[name]; own[name] == "" && c.notNull && !c.filled && !c.generated {
-			return &misfit{"its column " + c.name + " is NOT NULL without a default, and the pipeline does not write it",
-				"ALTER TABLE %s ALTER COLUMN " + duck.Quote(c.name) + " DROP NOT NULL;"}
+			return &targets.Misfit{Say: "its column " + c.name + " is NOT NULL without a default, and the pipeline does not write it",
+				Fix: "ALTER TABLE %s ALTER COLUMN " + duck.Quote(c.name) + " DROP NOT NULL;"}
 		}
 	}
 	return nil
 }
 
 // constraintsOf finds those that a right change of the sink could break.
-func constraintsOf(ctx context.Context, tx *tx, sink connectors.SinkSpec, r *relation) ([]misfit, error) {
-	var out []misfit
+func constraintsOf(ctx context.Context, tx *tx, sink connectors.SinkSpec, r *relation) ([]targets.Misfit, error) {
+	var out []targets.Misfit
 	key := sink.Key
 	if key == nil {
 		key = []string{}
@@ -127,7 +95,7 @@ func constraintsOf(ctx context.Context, tx *tx, sink connectors.SinkSpec, r *rel
 	err := tx.each(ctx, sql("constraints"), []any{r.oid, key}, func(rows pgx.Rows) error {
 		var text string
 		err := rows.Scan(&text)
-		out = append(out, misfit{say: "its " + text + " is on other columns than the sink's key"})
+		out = append(out, targets.Misfit{Say: "its " + text + " is on other columns than the sink's key"})
 		return err
 	})
 	if err != nil {
@@ -138,7 +106,7 @@ func constraintsOf(ctx context.Context, tx *tx, sink connectors.SinkSpec, r *rel
 		return nil, err
 	}
 	if others > 0 {
-		out = append(out, misfit{say: "it has a unique index that is no constraint on the sink's key"})
+		out = append(out, targets.Misfit{Say: "it has a unique index that is no constraint on the sink's key"})
 	}
 	return out, nil
 }

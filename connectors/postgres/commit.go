@@ -10,6 +10,7 @@ import (
 	"lockstep/checkpoints"
 	"lockstep/connectors"
 	"lockstep/connectors/staged"
+	"lockstep/connectors/targets"
 )
 
 // Commit writes the change in one transaction of the server, and then ends the engine's own transaction
@@ -181,12 +182,12 @@ func (d *Destination) createTargetsTx(ctx context.Context, tx *tx, change *conne
 		return err
 	}
 	for _, s := range change.Sinks {
-		own, owned := owners[targetKey(schemaOf(s.Sink), s.Sink.Table)]
+		own, owned := owners[targets.Key(schemaOf(s.Sink), s.Sink.Table)]
 		switch {
 		case !owned:
 			err = createTargetTx(ctx, tx, change.Manifest.Pipeline, s.Sink)
-		case own.pipeline != change.Manifest.Pipeline:
-			err = own.taken(s.Sink)
+		case own.Pipeline != change.Manifest.Pipeline:
+			err = own.Taken(s.Sink)
 		}
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lockstep/connectors"
+	"lockstep/connectors/targets"
 	"lockstep/engine/duck"
 )
 
@@ -21,7 +22,7 @@ func (d *Destination) Relation(ctx context.Context, sink connectors.SinkSpec) (s
 			return err
 		}
 		if there == nil || there.name != sink.Table {
-			return &connectors.TargetError{Table: sink.Name, Reason: "it is gone", Hint: waysOn}
+			return &connectors.TargetError{Table: sink.Name, Reason: "it is gone", Hint: targets.WaysOn}
 		}
 		columns, err := columnsOf(ctx, tx, there.oid)
 		if err != nil {

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,31 +12,15 @@ import (
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
+	"lockstep/connectors/targets"
 	"lockstep/engine/duck"
 )
 
 const (
-	// seqColumn is the engine's column of a target: the seq of the change that wrote the row.
-	seqColumn = "_etl_seq"
+	seqColumn = targets.Seq
 	seqType   = "bigint"
-	opColumn  = "_op"
+	opColumn  = targets.Op
 )
-
-// waysOn is what helps when a target is not what the pipeline left.
-const waysOn = "`etl reconcile FILE` shows the rows that differ. Put the table back from a backup, or build it again beside the old one: give the pipeline another name with CREATE PIPELINE and the sink another table"
-
-// owner is a row of etl.targets.
-type owner struct {
-	pipeline, sink, identity string
-	file                     string // of the pipeline, when it is known
-	key                      []string
-}
-
-// targetKey names a table. Names that differ only in letter case count as one: the author's SQL does
-// not tell them apart.
-func targetKey(schema, table string) string {
-	return strings.ToLower(duck.Quote(schema) + "." + duck.Quote(table))
-}
 
 func schemaOf(sink connectors.SinkSpec) string {
 	if sink.Schema == "" {
@@ -53,47 +34,24 @@ func tableOf(sink connectors.SinkSpec) string {
 	return duck.Quote(schemaOf(sink)) + "." + duck.Quote(sink.Table)
 }
 
-func ownersOf(ctx context.Context, tx *tx) (map[string]owner, error) {
-	owners := map[string]owner{}
+func ownersOf(ctx context.Context, tx *tx) (map[string]targets.Owner, error) {
+	owners := map[string]targets.Owner{}
 	err := tx.each(ctx, sql("targets"), nil, func(rows pgx.Rows) error {
 		var schema, table string
-		var o owner
-		if err := rows.Scan(&schema, &table, &o.pipeline, &o.sink, &o.identity, &o.key, &o.file); err != nil {
+		var o targets.Owner
+		if err := rows.Scan(&schema, &table, &o.Pipeline, &o.Sink, &o.Identity, &o.Key, &o.File); err != nil {
 			return err
 		}
-		owners[targetKey(schema, table)] = o
+		owners[targets.Key(schema, table)] = o
 		return nil
 	})
 	return owners, err
 }
 
-// taken says that the table has another pipeline: it may be this one under the name of its file before.
-func (o owner) taken(sink connectors.SinkSpec) error {
-	reason, hint := "it belongs to pipeline "+o.pipeline, "choose another table; a table has one pipeline"
-	if o.file != "" {
-		reason += " of " + o.file
-		if _, err := os.Stat(o.file); errors.Is(err, fs.ErrNotExist) {
-			reason += ", which is not there any more"
-			hint = "if this is that file under a new name, it goes on where it stopped once its pipeline has the old name: write CREATE PIPELINE " +
-				pipelineName(o.pipeline) + "; in it, or rename it back. Otherwise choose another table"
-		}
-	}
-	return &connectors.TargetError{Table: sink.Name, Reason: reason, Hint: hint}
-}
-
-func pipelineName(name string) string {
-	if plainName.MatchString(name) {
-		return name
-	}
-	return duck.Quote(name)
-}
-
-var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
-
 // CheckTargets compares every sink with the table that is there, or is not.
 func (d *Destination) CheckTargets(ctx context.Context, head connectors.Head, sinks []connectors.SinkSpec) error {
 	return d.read(ctx, "look at the tables", func(tx *tx) error {
-		owners := map[string]owner{}
+		owners := map[string]targets.Owner{}
 		if !d.empty {
 			if err := d.checkHead(ctx, tx, head.Manifest.Pipeline, head.Manifest.Seq); err != nil {
 				return err
@@ -121,21 +79,15 @@ func (d *Destination) checkHead(ctx context.Context, tx *tx, pipeline string, se
 	return err
 }
 
-func checkTarget(ctx context.Context, tx *tx, m checkpoints.Manifest, sink connectors.SinkSpec, owners map[string]owner) error {
-	own, owned := owners[targetKey(schemaOf(sink), sink.Table)]
-	counted, recorded := m.Sinks[sink.Name]
-	switch {
-	case !owned && recorded:
-		return &connectors.DamagedError{What: "the record of table " + sink.Name, Reason: "the pipeline counts its rows, but etl.targets does not list it"}
-	case !owned:
-		_, err := checkFree(ctx, tx, sink)
-		return err
-	case own.pipeline != m.Pipeline:
-		return own.taken(sink)
-	case !recorded:
-		return &connectors.DamagedError{What: "the record of table " + sink.Name, Reason: fmt.Sprintf("etl.targets lists it, but manifest %d does not count its rows", m.Seq)}
+func checkTarget(ctx context.Context, tx *tx, m checkpoints.Manifest, sink connectors.SinkSpec, owners map[string]targets.Owner) error {
+	own, owned := owners[targets.Key(schemaOf(sink), sink.Table)]
+	rows, err := targets.Kept(m, sink, own, owned)
+	if err == nil && !owned {
+		_, err = checkFree(ctx, tx, sink)
+	} else if err == nil {
+		err = checkOwn(ctx, tx, sink, own, rows)
 	}
-	return checkOwn(ctx, tx, sink, own, counted.Rows)
+	return err
 }
 
 // relation is something of the database that has the name of a table.
@@ -199,15 +151,12 @@ func checkNames(sink connectors.SinkSpec) error {
 	refuse := func(reason, hint string) error {
 		return &connectors.TargetError{Table: sink.Name, Reason: reason, Hint: hint}
 	}
-	if strings.EqualFold(sink.Schema, "etl") {
-		return refuse("the schema etl is the engine's own", "choose another schema")
+	if err := targets.CheckNames(sink); err != nil {
+		return err
 	}
 	names := []string{sink.Table, sink.Schema}
 	for _, c := range sink.Columns {
 		names = append(names, c.Name)
-		if strings.EqualFold(c.Name, seqColumn) || strings.EqualFold(c.Name, opColumn) {
-			return refuse("the column name "+c.Name+" is the engine's own", "choose another name for it with AS")
-		}
 	}
 	for _, name := range names {
 		if len(name) > 63 {
@@ -221,7 +170,7 @@ func checkNames(sink connectors.SinkSpec) error {
 }
 
 // checkOwn compares a table of this pipeline with what the pipeline left.
-func checkOwn(ctx context.Context, tx *tx, sink connectors.SinkSpec, own owner, rows int64) error {
+func checkOwn(ctx context.Context, tx *tx, sink connectors.SinkSpec, own targets.Owner, rows int64) error {
 	differs := func(hint, format string, args ...any) error {
 		return &connectors.TargetError{Table: sink.Name, Reason: fmt.Sprintf(format, args...), Hint: hint}
 	}
@@ -231,10 +180,10 @@ func checkOwn(ctx context.Context, tx *tx, sink connectors.SinkSpec, own owner, 
 	}
 	if there == nil || there.name != sink.Table {
 		var schema, table string
-		err := tx.row(ctx, sql("marked"), []any{own.identity}, &schema, &table)
+		err := tx.row(ctx, sql("marked"), []any{own.Identity}, &schema, &table)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return differs(waysOn, "it is gone, with the %d rows the pipeline kept in it", rows)
+			return differs(targets.WaysOn, "it is gone, with the %d rows the pipeline kept in it", rows)
 		case err != nil:
 			return err
 		case schema != schemaOf(sink):
@@ -244,23 +193,23 @@ func checkOwn(ctx context.Context, tx *tx, sink connectors.SinkSpec, own owner, 
 		now := duck.Quote(schema) + "." + duck.Quote(table)
 		return differs("rename it back:\n  ALTER TABLE "+now+" RENAME TO "+duck.Quote(sink.Table)+";", "it was renamed to %s", now)
 	}
-	if there.kind != "r" || !strings.Contains(there.comment, own.identity) {
+	if there.kind != "r" || !strings.Contains(there.comment, own.Identity) {
 		return differs("if it is the same table, put its mark back:\n  COMMENT ON TABLE "+tableOf(sink)+
-			" IS "+duck.Literal(mark(own.pipeline, own.identity))+";\nOtherwise: "+waysOn,
+			" IS "+duck.Literal(mark(own.Pipeline, own.Identity))+";\nOtherwise: "+targets.WaysOn,
 			"it was replaced by another table, or its comment was changed: the mark of the pipeline is not on it")
 	}
-	if !slices.EqualFunc(own.key, sink.Key, strings.EqualFold) {
-		return differs(waysOn, "its key is (%s), the pipeline now says (%s)", strings.Join(own.key, ", "), strings.Join(sink.Key, ", "))
+	if !slices.EqualFunc(own.Key, sink.Key, strings.EqualFold) {
+		return differs(targets.WaysOn, "its key is (%s), the pipeline now says (%s)", strings.Join(own.Key, ", "), strings.Join(sink.Key, ", "))
 	}
 	columns, err := columnsOf(ctx, tx, there.oid)
 	if err != nil {
 		return err
 	}
 	if difference := compareColumns(columns, sink); difference != "" {
-		return differs("undo the ALTER TABLE, or: "+waysOn, "%s", difference)
+		return differs("undo the ALTER TABLE, or: "+targets.WaysOn, "%s", difference)
 	}
 	if problem := unfilled(columns, sink); problem != nil {
-		return differs(problem.mend(tableOf(sink)), "%s", problem.say)
+		return differs(problem.Mend(tableOf(sink), ""), "%s", problem.Say)
 	}
 	if keyed, err := hasKeyIndex(ctx, tx, there.oid, sink); err != nil {
 		return err
@@ -272,7 +221,7 @@ func checkOwn(ctx context.Context, tx *tx, sink connectors.SinkSpec, own owner, 
 		return err
 	}
 	if count != rows {
-		return differs(waysOn, "it should have %d rows, but has %d: it was edited or truncated", rows, count)
+		return differs(targets.WaysOn, "it should have %d rows, but has %d: it was edited or truncated", rows, count)
 	}
 	return nil
 }

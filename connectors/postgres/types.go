@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"lockstep/connectors"
@@ -119,6 +120,8 @@ func checkTypes(sink connectors.SinkSpec) error {
 	}
 	return nil
 }
+
+var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
 // Refusal says why a column cannot be one of a Postgres table; "" when it can.
 func Refusal(c connectors.SinkColumn) (reason, hint string) {

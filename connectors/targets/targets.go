@@ -1,0 +1,80 @@
+// Package targets has what every destination knows and says of the tables of sinks: who owns one, which
+// names are the engine's, and what keeps a table from being taken over.
+package targets
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"lockstep/checkpoints"
+	"lockstep/connectors"
+	"lockstep/engine/duck"
+)
+
+const (
+	// Seq is the engine's column of a target: the seq of the change that wrote the row.
+	Seq = "_etl_seq"
+	// Op is the last column of staged rows.
+	Op = "_op"
+)
+
+// WaysOn is what helps when a target is not what the pipeline left.
+const WaysOn = "`etl reconcile FILE` shows the rows that differ. Put the table back from a backup, or build it again beside the old one: give the pipeline another name with CREATE PIPELINE and the sink another table"
+
+// Owner is a row of etl.targets.
+type Owner struct {
+	Pipeline, Sink, Identity string
+	File                     string // of the pipeline, when it is known
+	Key                      []string
+}
+
+// Key names a table. Letter case does not count: the author's SQL does not tell such names apart.
+func Key(schema, table string) string {
+	return strings.ToLower(duck.Quote(schema) + "." + duck.Quote(table))
+}
+
+// Kept compares the record of a sink's table with the manifest. Without an error and not owned, the table is
+// to be made or taken over; owned, it must have so many rows.
+func Kept(m checkpoints.Manifest, sink connectors.SinkSpec, own Owner, owned bool) (rows int64, err error) {
+	counted, recorded := m.Sinks[sink.Name]
+	switch {
+	case !owned && recorded:
+		return 0, &connectors.DamagedError{What: "the record of table " + sink.Name, Reason: "the pipeline counts its rows, but etl.targets does not list it"}
+	case owned && own.Pipeline != m.Pipeline:
+		return 0, own.Taken(sink)
+	case owned && !recorded:
+		return 0, &connectors.DamagedError{What: "the record of table " + sink.Name, Reason: fmt.Sprintf("etl.targets lists it, but manifest %d does not count its rows", m.Seq)}
+	}
+	return counted.Rows, nil
+}
+
+// Taken says that the table has another pipeline: it may be this one under the name of its file before.
+func (o Owner) Taken(sink connectors.SinkSpec) error {
+	reason, hint := "it belongs to pipeline "+o.Pipeline, "choose another table; a table has one pipeline"
+	if o.File != "" {
+		reason += " of " + o.File
+		if _, err := os.Stat(o.File); errors.Is(err, fs.ErrNotExist) {
+			reason += ", which is not there any more"
+			// In quotes, since the name may be a word of SQL.
+			hint = "if this is that file under a new name, it goes on where it stopped once its pipeline has the old name: write CREATE PIPELINE " +
+				duck.Quote(o.Pipeline) + "; in it, or rename it back. Otherwise choose another table"
+		}
+	}
+	return &connectors.TargetError{Table: sink.Name, Reason: reason, Hint: hint}
+}
+
+// CheckNames refuses names that the engine needs for itself.
+func CheckNames(sink connectors.SinkSpec) error {
+	if strings.EqualFold(sink.Schema, "etl") {
+		return &connectors.TargetError{Table: sink.Name, Reason: "the schema etl is the engine's own", Hint: "choose another schema"}
+	}
+	for _, c := range sink.Columns {
+		if strings.EqualFold(c.Name, Seq) || strings.EqualFold(c.Name, Op) {
+			return &connectors.TargetError{Table: sink.Name, Reason: "the column name " + c.Name + " is the engine's own", Hint: "choose another name for it with AS"}
+		}
+	}
+	return nil
+}
