@@ -30,7 +30,7 @@ func (d *Destination) applyTx(ctx context.Context, seq int64, change connectors.
 		return a.checkCountTx(ctx, c.Rows)
 	}
 	// Later batches stage the same columns.
-	if err := staged.Check(ctx, d.eng, change, !d.settled[settledSink(change.Sink)]); err != nil {
+	if err := staged.Check(ctx, d.eng, change); err != nil {
 		return d.failed("count the rows to write to table "+change.Sink.Name, err)
 	}
 	if d.inPlace[change.Sink.Name] {

@@ -46,7 +46,7 @@ func (d *Destination) commit(ctx context.Context, lease connectors.Lease, change
 			continue
 		}
 		// Later batches stage the same columns.
-		if err := staged.Check(ctx, d.eng, s, !d.settled[settledSink(s.Sink)]); err != nil {
+		if err := staged.Check(ctx, d.eng, s); err != nil {
 			return err
 		}
 	}

@@ -29,21 +29,19 @@ func IsBroken(err error) bool {
 	return errors.As(err, &broken)
 }
 
-// Check asserts what the engine promises of the staged rows: one row per key, the counts, and, where it is
-// asked, columns and types.
-func Check(ctx context.Context, eng *duck.Engine, change connectors.SinkChange, columns bool) error {
+// Check asserts what the engine promises of the staged rows: columns and types, one row per key, and the
+// counts. It is asked of every batch: a column of another type would be cast on its way without a word.
+func Check(ctx context.Context, eng *duck.Engine, change connectors.SinkChange) error {
 	from := "temp." + duck.Quote(change.Table)
 	broken := func(format string, args ...any) error {
 		return &Broken{change.Sink.Name, fmt.Sprintf(format, args...)}
 	}
-	if columns {
-		difference, err := compareColumns(ctx, eng, from, change.Sink)
-		if err != nil {
-			return err
-		}
-		if difference != "" {
-			return broken("of the rows to write, %s", difference)
-		}
+	difference, err := compareColumns(ctx, eng, from, change.Sink)
+	if err != nil {
+		return err
+	}
+	if difference != "" {
+		return broken("of the rows to write, %s", difference)
 	}
 	var doubled, rows, inserts, updates, deletes int64
 	counts := "SELECT count(*) FILTER (n > 1), sum(n)::BIGINT, sum(i)::BIGINT, sum(u)::BIGINT, sum(d)::BIGINT FROM (SELECT count(*) AS n, " +
