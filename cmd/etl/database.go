@@ -17,6 +17,7 @@ import (
 // database is a destination with what the commands that look ask of it.
 type database interface {
 	connectors.Destination
+	connectors.Registry
 	// History lists the newest n manifests, newest first; 0 lists all.
 	History(ctx context.Context, pipeline string, n int) ([]checkpoints.Manifest, error)
 	// BatchOf is the number of the batch that a change was, or that it came after.

@@ -145,7 +145,7 @@ var masks = []struct {
 	{regexp.MustCompile(`pid \d+ \([^)]*\)`), "pid N (PROGRAM)"},
 	{regexp.MustCompile(`plan [0-9a-f]{4}\b`), "plan HASH"},
 	{regexp.MustCompile(`(batch {2,})[0-9a-f]{4}\n`), "${1}HASH\n"},
-	{regexp.MustCompile(`\d+(\.\d)? k?B in`), "SIZE in"},
+	{regexp.MustCompile(`\d+(\.\d)? k?B (in|of state)`), "SIZE $2"},
 }
 
 func runMask(ts *testscript.TestScript, _ bool, args []string) {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -36,11 +37,36 @@ type session struct {
 
 // withFile parses a pipeline file and lets fn work with it. Whatever fn leaves open is closed, and no
 // error shows a value of the environment.
-func withFile(ctx context.Context, path string, fn func(*session) error) (err error) {
+func withFile(ctx context.Context, path string, fn func(*session) error) error {
 	script, err := readScript(path)
 	if err != nil {
 		return err
 	}
+	return withScript(ctx, script, fn)
+}
+
+// withName is withFile for commands that need of a pipeline file only its name and its destination: the rest
+// of it may be faulty.
+func withName(ctx context.Context, path string, fn func(*session) error) error {
+	script, err := readScript(path)
+	var faults sql.Errors
+	if errors.As(err, &faults) && script != nil && len(script.Attaches) > 0 && (script.Pipeline != nil || !namesPipeline.MatchString(script.Text)) {
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return withScript(ctx, script, func(s *session) error {
+		if !s.attached() {
+			return append(s.faults, faults...)
+		}
+		return fn(s)
+	})
+}
+
+var namesPipeline = regexp.MustCompile(`(?i)\bcreate\s+pipeline\b`)
+
+func withScript(ctx context.Context, script *sql.Script, fn func(*session) error) (err error) {
 	w, err := findWiring(script, givenIn(ctx))
 	if err != nil {
 		return err
@@ -221,6 +247,10 @@ func (s *session) openToRead(ctx context.Context) (exists bool, err error) {
 // openDestinationOnly is for commands that need nothing else of the pipeline: they work when its
 // SELECT or its sources do not.
 func (s *session) openDestinationOnly(ctx context.Context) (exists bool, err error) {
+	return s.openAlone(ctx, true)
+}
+
+func (s *session) openAlone(ctx context.Context, readOnly bool) (exists bool, err error) {
 	if !s.attached() {
 		return false, s.faults
 	}
@@ -230,7 +260,7 @@ func (s *session) openDestinationOnly(ctx context.Context) (exists bool, err err
 	if err := s.openDuck(ctx, nil); err != nil {
 		return false, err
 	}
-	return true, s.openDestination(ctx, true)
+	return true, s.openDestination(ctx, readOnly)
 }
 
 // openDuck starts the sandboxed DuckDB. It may use the destination's folder, the given ones and a

@@ -73,7 +73,8 @@ func (w *wiring) resolve(t sql.Text) (string, bool) {
 // destination finds the file that the sinks' database is. The parser has made sure that there is one.
 func (w *wiring) destination(g *given) error {
 	for _, a := range w.script.Attaches {
-		if len(w.script.Sinks) == 0 || !strings.EqualFold(a.Name.Text, w.script.Sinks[0].Name.Parts[0].Text) {
+		// Without a sink the file is faulty; commands that need only the destination take the one there is.
+		if sinks := w.script.Sinks; len(sinks) == 0 && len(w.script.Attaches) > 1 || len(sinks) > 0 && !strings.EqualFold(a.Name.Text, sinks[0].Name.Parts[0].Text) {
 			w.fault(a.Name.Span, "remove the ATTACH; reading from attached databases is not supported by this version",
 				"no sink is in database %s", a.Name.Text)
 			continue

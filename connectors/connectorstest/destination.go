@@ -58,6 +58,7 @@ func TestDestination(t *testing.T, empty func(t *testing.T) Database) {
 		{"damaged segments", testDamagedSegments},
 		{"compaction", testCompaction},
 		{"recovery", testRecovery},
+		{"drop", testDrop},
 		{"rest", testRest},
 		{"cancel anywhere", testCancelAnywhere},
 		{"random changes", testRandomChanges},

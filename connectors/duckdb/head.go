@@ -113,7 +113,7 @@ func (d *Destination) checkTraces(ctx context.Context, pipeline string, row pipe
 		reason = fmt.Sprintf("the record of pipeline %s stands at change %d, but newer ones are there", pipeline, row.seq)
 	}
 	return &connectors.TargetError{Table: "etl.pipelines", Reason: reason,
-		Hint: "put " + d.path + " back from a backup. To start over beside it, give the pipeline another name with CREATE PIPELINE and its sinks other tables"}
+		Hint: "put " + d.path + " back from a backup. To start over, `etl drop FILE` removes what is left of it, tables included"}
 }
 
 // Manifest reads one manifest and verifies it.

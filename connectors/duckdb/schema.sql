@@ -45,7 +45,8 @@ CREATE TABLE {db}.etl.targets (
   sink           VARCHAR   NOT NULL,
   key_cols       VARCHAR[] NOT NULL,
   own_cols       VARCHAR[] NOT NULL,
-  table_identity UUID      NOT NULL      -- is in the table's comment too; a table that was replaced has lost it
+  table_identity UUID      NOT NULL,     -- is in the table's comment too; a table that was replaced has lost it
+  taken_over     BOOLEAN   NOT NULL      -- it was there before the pipeline, which never drops it
 );
 
 CREATE TABLE {db}.etl.manifests (

@@ -149,7 +149,7 @@ SELECT schema_name, table_name, t.pipeline, sink, table_identity::VARCHAR, key_c
 FROM {db}.etl.targets t LEFT JOIN {db}.etl.pipelines p ON p.pipeline = t.pipeline
 
 -- name: insert-target
-INSERT INTO {db}.etl.targets VALUES (?, ?, ?, ?, ?::VARCHAR[], ?::VARCHAR[], ?)
+INSERT INTO {db}.etl.targets VALUES (?, ?, ?, ?, ?::VARCHAR[], ?::VARCHAR[], ?, ?)
 
 -- name: table
 SELECT coalesce(comment, '') FROM duckdb_tables()
@@ -171,3 +171,28 @@ ORDER BY constraint_index
 -- name: indexes
 SELECT schema_name, index_name FROM duckdb_indexes()
 WHERE database_name = ? AND lower(schema_name) = lower(?) AND lower(table_name) = lower(?) ORDER BY index_name
+
+-- name: known
+SELECT (SELECT count(*) FROM {db}.etl.pipelines WHERE pipeline = $1) + (SELECT count(*) FROM {db}.etl.manifests WHERE pipeline = $1)
+         + (SELECT count(*) FROM {db}.etl.segment_use WHERE pipeline = $1) + (SELECT count(*) FROM {db}.etl.targets WHERE pipeline = $1),
+       coalesce((SELECT max(last_batch) FROM {db}.etl.pipelines WHERE pipeline = $1), -1),
+       (SELECT count(*) FROM {db}.etl.manifests WHERE pipeline = $1),
+       (SELECT count(DISTINCT (source, split_id)) FROM {db}.etl.ranges WHERE pipeline = $1),
+       (SELECT count(*) FROM {db}.etl.rejects WHERE pipeline = $1),
+       (SELECT coalesce(sum(bytes), 0)::BIGINT FROM {db}.etl.segments WHERE pipeline = $1)
+
+-- name: owned
+SELECT schema_name, table_name, sink, table_identity::VARCHAR, taken_over FROM {db}.etl.targets WHERE pipeline = ? ORDER BY sink
+
+-- name: of-pipelines
+SELECT table_name FROM duckdb_columns()
+WHERE database_name = ? AND schema_name = 'etl' AND column_name = 'pipeline'
+  AND table_name IN (SELECT table_name FROM duckdb_tables() WHERE schema_name = 'etl') ORDER BY table_name
+
+-- name: forget-parts
+DELETE FROM {db}.etl.segment_parts WHERE segment_id IN (SELECT segment_id FROM {db}.etl.segments WHERE pipeline = ?)
+
+-- name: forget-plans
+DELETE FROM {db}.etl.plans
+WHERE plan_id IN (SELECT plan_id FROM {db}.etl.manifests WHERE pipeline = $1)
+  AND plan_id NOT IN (SELECT plan_id FROM {db}.etl.manifests WHERE pipeline <> $1)

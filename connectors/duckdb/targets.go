@@ -108,7 +108,7 @@ func (d *Destination) checkOwn(ctx context.Context, sink connectors.SinkSpec, ow
 	}
 	if !strings.Contains(comment, own.Identity) {
 		return differs("if it is the same table, put its mark back:\n  COMMENT ON TABLE "+duck.Quote(schemaOf(sink))+"."+duck.Quote(sink.Table)+
-			" IS "+duck.Literal(mark(own.Pipeline, own.Identity))+";\nOtherwise: "+targets.WaysOn,
+			" IS "+duck.Literal(targets.Mark(own.Pipeline, own.Identity))+";\nOtherwise: "+targets.WaysOn,
 			"it was replaced by another table, or its comment was changed: the mark of the pipeline is not on it")
 	}
 	if !slices.EqualFunc(own.Key, sink.Key, strings.EqualFold) {
@@ -185,7 +185,7 @@ func (d *Destination) createTargetTx(ctx context.Context, pipeline string, sink 
 		key = []string{}
 	}
 	identity := uuid.NewString()
-	comment := mark(pipeline, identity)
+	comment := targets.Mark(pipeline, identity)
 	if exists {
 		comment, err = d.adoptTx(ctx, sink, comment)
 	} else {
@@ -195,7 +195,7 @@ func (d *Destination) createTargetTx(ctx context.Context, pipeline string, sink 
 		err = d.eng.Exec(ctx, "COMMENT ON TABLE "+d.table(schemaOf(sink), sink.Table)+" IS "+duck.Literal(comment))
 	}
 	if err == nil {
-		err = d.eng.Exec(ctx, d.sql("insert-target"), schemaOf(sink), sink.Table, pipeline, sink.Name, key, names, identity)
+		err = d.eng.Exec(ctx, d.sql("insert-target"), schemaOf(sink), sink.Table, pipeline, sink.Name, key, names, identity, exists)
 	}
 	return d.failed("create table "+sink.Name, err)
 }
@@ -210,12 +210,6 @@ func (d *Destination) makeTableTx(ctx context.Context, sink connectors.SinkSpec)
 		return err
 	}
 	return d.eng.Exec(ctx, "CREATE TABLE "+d.table(schemaOf(sink), sink.Table)+" ("+strings.Join(columns, ", ")+")")
-}
-
-// mark is the comment by which a table is known again. DuckDB keeps it through ALTER and RENAME, and
-// drops it with the table and on CREATE OR REPLACE.
-func mark(pipeline, identity string) string {
-	return fmt.Sprintf("kept up to date by etl, pipeline %s; do not edit [%s]", pipeline, identity)
 }
 
 func schemaOf(sink connectors.SinkSpec) string {

@@ -124,7 +124,7 @@ func (d *Destination) checkTraces(ctx context.Context, tx *tx, pipeline string, 
 		reason = fmt.Sprintf("the record of pipeline %s stands at change %d, but newer ones are there", pipeline, row.seq)
 	}
 	return &connectors.TargetError{Table: "etl.pipelines", Reason: reason,
-		Hint: "put the database back from a backup. To start over beside it, give the pipeline another name with CREATE PIPELINE and its sinks other tables"}
+		Hint: "put the database back from a backup. To start over, `etl drop FILE` removes what is left of it, tables included"}
 }
 
 // Manifest reads one manifest and verifies it.

@@ -47,6 +47,7 @@ CREATE TABLE etl.targets (
   key_cols       text[] NOT NULL,
   own_cols       text[] NOT NULL,
   table_identity uuid   NOT NULL,         -- is in the table's comment too; a table that was replaced has lost it
+  taken_over     boolean NOT NULL,        -- it was there before the pipeline, which never drops it
   PRIMARY KEY (schema_name, table_name)
 );
 

@@ -172,7 +172,7 @@ SELECT schema_name, table_name, t.pipeline, sink, table_identity::text, key_cols
 FROM etl.targets t LEFT JOIN etl.pipelines p ON p.pipeline = t.pipeline
 
 -- name: insert-target
-INSERT INTO etl.targets VALUES ($1, $2, $3, $4, $5::text[], $6::text[], $7::uuid)
+INSERT INTO etl.targets VALUES ($1, $2, $3, $4, $5::text[], $6::text[], $7::uuid, $8)
 
 -- name: relations
 SELECT c.oid::bigint, c.relname, c.relkind::text, coalesce(obj_description(c.oid, 'pg_class'), '')
@@ -214,3 +214,30 @@ WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND i.indisvalid AND i.indi
 
 -- name: size
 SELECT pg_relation_size($1::bigint::oid)
+
+-- name: known
+SELECT (SELECT count(*) FROM etl.pipelines WHERE pipeline = $1) + (SELECT count(*) FROM etl.manifests WHERE pipeline = $1)
+         + (SELECT count(*) FROM etl.segment_use WHERE pipeline = $1) + (SELECT count(*) FROM etl.targets WHERE pipeline = $1),
+       coalesce((SELECT max(last_batch) FROM etl.pipelines WHERE pipeline = $1), -1),
+       (SELECT count(*) FROM etl.manifests WHERE pipeline = $1),
+       (SELECT count(*) FROM (SELECT DISTINCT source, split_id FROM etl.ranges WHERE pipeline = $1) r),
+       (SELECT count(*) FROM etl.rejects WHERE pipeline = $1),
+       (SELECT coalesce(sum(bytes), 0)::bigint FROM etl.segments WHERE pipeline = $1)
+
+-- name: owned
+SELECT schema_name, table_name, sink, table_identity::text, taken_over FROM etl.targets WHERE pipeline = $1 ORDER BY sink COLLATE "C"
+
+-- name: other-lanes
+SELECT count(*) FROM etl.leases WHERE pipeline = $1 AND lane <> 'live' AND expires_at > clock_timestamp()
+
+-- name: of-pipelines
+SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
+WHERE n.nspname = 'etl' AND c.relkind = 'r' AND a.attname = 'pipeline' AND NOT a.attisdropped ORDER BY c.relname
+
+-- name: forget-parts
+DELETE FROM etl.segment_parts WHERE segment_id IN (SELECT segment_id FROM etl.segments WHERE pipeline = $1)
+
+-- name: forget-plans
+DELETE FROM etl.plans
+WHERE plan_id IN (SELECT plan_id FROM etl.manifests WHERE pipeline = $1)
+  AND plan_id NOT IN (SELECT plan_id FROM etl.manifests WHERE pipeline <> $1)

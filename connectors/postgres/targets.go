@@ -195,7 +195,7 @@ func checkOwn(ctx context.Context, tx *tx, sink connectors.SinkSpec, own targets
 	}
 	if there.kind != "r" || !strings.Contains(there.comment, own.Identity) {
 		return differs("if it is the same table, put its mark back:\n  COMMENT ON TABLE "+tableOf(sink)+
-			" IS "+duck.Literal(mark(own.Pipeline, own.Identity))+";\nOtherwise: "+targets.WaysOn,
+			" IS "+duck.Literal(targets.Mark(own.Pipeline, own.Identity))+";\nOtherwise: "+targets.WaysOn,
 			"it was replaced by another table, or its comment was changed: the mark of the pipeline is not on it")
 	}
 	if !slices.EqualFunc(own.Key, sink.Key, strings.EqualFold) {
@@ -308,7 +308,7 @@ func createTargetTx(ctx context.Context, tx *tx, pipeline string, sink connector
 		key = []string{}
 	}
 	identity := uuid.NewString()
-	comment := mark(pipeline, identity)
+	comment := targets.Mark(pipeline, identity)
 	if there != nil {
 		if there.comment != "" {
 			comment = there.comment + "; " + comment
@@ -321,7 +321,7 @@ func createTargetTx(ctx context.Context, tx *tx, pipeline string, sink connector
 		err = tx.script(ctx, "COMMENT ON TABLE "+tableOf(sink)+" IS "+duck.Literal(comment))
 	}
 	if err == nil {
-		err = tx.exec(ctx, sql("insert-target"), schemaOf(sink), sink.Table, pipeline, sink.Name, key, names, identity)
+		err = tx.exec(ctx, sql("insert-target"), schemaOf(sink), sink.Table, pipeline, sink.Name, key, names, identity, there != nil)
 	}
 	return err
 }
@@ -350,12 +350,6 @@ func makeTableTx(ctx context.Context, tx *tx, sink connectors.SinkSpec) error {
 		return err
 	}
 	return tx.script(ctx, keyStatement(sink))
-}
-
-// mark is the comment by which a table is known again. Postgres keeps it through ALTER and RENAME and in
-// a dump, and drops it with the table.
-func mark(pipeline, identity string) string {
-	return fmt.Sprintf("kept up to date by etl, pipeline %s; do not edit [%s]", pipeline, identity)
 }
 
 func countOf(ctx context.Context, tx *tx, sink connectors.SinkSpec) (int64, error) {

@@ -36,6 +36,17 @@ func Key(schema, table string) string {
 	return strings.ToLower(duck.Quote(schema) + "." + duck.Quote(table))
 }
 
+// Mark is the comment by which a table is known again. DuckDB and Postgres keep it through ALTER and RENAME,
+// Postgres also in a dump, and drop it with the table.
+func Mark(pipeline, identity string) string {
+	return fmt.Sprintf("kept up to date by etl, pipeline %s; do not edit [%s]", pipeline, identity)
+}
+
+// Unmarked is a table's comment without the mark: what it said before the table was taken over.
+func Unmarked(comment, pipeline, identity string) string {
+	return strings.TrimSuffix(strings.Replace(comment, Mark(pipeline, identity), "", 1), "; ")
+}
+
 // Kept compares the record of a sink's table with the manifest. Without an error and not owned, the table is
 // to be made or taken over; owned, it must have so many rows.
 func Kept(m checkpoints.Manifest, sink connectors.SinkSpec, own Owner, owned bool) (rows int64, err error) {

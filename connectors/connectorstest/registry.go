@@ -1,0 +1,115 @@
+package connectorstest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"lockstep/connectors"
+)
+
+// registry is the part of a destination that changes a pipeline as a whole.
+func (r *run) registry() connectors.Registry {
+	r.t.Helper()
+	out, ok := r.Destination.(connectors.Registry)
+	if !ok {
+		r.t.Fatal("the destination is no connectors.Registry")
+	}
+	return out
+}
+
+func (r *run) known(name string) connectors.Known {
+	r.t.Helper()
+	k, err := r.registry().Known(background, name)
+	must(r.t, err)
+	return k
+}
+
+// testDrop: nothing of a dropped pipeline is left, and everything of others.
+func testDrop(t *testing.T, db Database) {
+	r := start(t, db, salesSink)
+	if k := r.known(pipeline + "2"); k.Traces != 0 || k.Batch != -1 {
+		t.Fatalf("a pipeline that never ran is known: %+v", k)
+	}
+	r.commit(rowA, rowC)
+	r.commit(rowB)
+	k := r.known(pipeline)
+	if k.Batch != 1 || k.Changes != 2 || k.Splits != 2 || k.Rejected != 2 || k.Bytes == 0 || len(k.Tables) != 1 || k.Tables[0] != (connectors.KnownTable{Sink: salesSink.Name, Rows: 3}) {
+		t.Fatalf("known is %+v", k)
+	}
+	must(t, r.registry().Drop(background, pipeline, false))
+	if k := r.known(pipeline); k.Traces != 0 {
+		t.Fatalf("after the drop %+v is known", k)
+	}
+	for _, table := range etlTables {
+		if n := r.Rows(t, "SELECT count(*) FROM "+r.Table("etl", table))[0][0]; n != "0" {
+			t.Errorf("etl.%s has %s rows after the drop", table, n)
+		}
+	}
+	// A run that was at work does not write its batch.
+	var fenced *connectors.FencedError
+	var target *connectors.TargetError
+	if err := r.Destination.Commit(background, r.lease, r.change(rowA.with("U"))); !errors.As(err, &fenced) && !errors.As(err, &target) && !strings.Contains(err.Error(), "does not exist") {
+		t.Fatalf("a commit after the drop: %v", err)
+	}
+	must(t, r.registry().Drop(background, pipeline, false)) // nothing is there
+
+	r = fresh(r, db)
+	r.commit(rowB)
+	if r.head.Manifest.Seq != 1 {
+		t.Fatalf("the first change after the drop is %d", r.head.Manifest.Seq)
+	}
+
+	// With keep the table stays, as one that no pipeline wrote.
+	must(t, r.registry().Drop(background, pipeline, true))
+	table := r.Table(salesSink.Schema, salesSink.Table)
+	if rows := r.Rows(t, "SELECT * FROM "+table); len(rows) != 1 || len(rows[0]) != len(salesSink.Columns) {
+		t.Fatalf("the table that was kept has %v", rows)
+	}
+	if k := r.known(pipeline); k.Traces != 0 {
+		t.Fatalf("after the drop %+v is known", k)
+	}
+	head, err := r.Destination.Head(background, pipeline)
+	must(t, err)
+	err = r.Destination.CheckTargets(background, head, []connectors.SinkSpec{salesSink})
+	if !errors.As(err, &target) || !strings.Contains(target.Reason, "no pipeline wrote its rows (1)") {
+		t.Fatalf("a table that was kept: %v", err)
+	}
+	// Emptied it is taken over, and then no drop takes it away.
+	r.Exec(t, "DELETE FROM "+table)
+	r.Exec(t, "COMMENT ON TABLE "+table+" IS 'of sales'")
+	r = fresh(r, db)
+	r.commit(rowA)
+	if k := r.known(pipeline); !k.Tables[0].TakenOver {
+		t.Fatal("a table that was taken over is not known as one")
+	}
+	must(t, r.registry().Drop(background, pipeline, false))
+	if rows := r.Rows(t, "SELECT * FROM "+table); len(rows) != 1 || len(rows[0]) != len(salesSink.Columns) {
+		t.Fatalf("the table that was taken over has %v", rows)
+	}
+
+	// A table in its place that is another's is left alone.
+	r.Exec(t, "DROP TABLE "+table)
+	r = fresh(r, db)
+	r.commit(rowA)
+	r.Exec(t, "DROP TABLE "+table)
+	r.Exec(t, "CREATE TABLE "+table+" AS SELECT 1 AS n")
+	if k := r.known(pipeline); !k.Tables[0].Gone {
+		t.Fatal("another table is taken for the pipeline's")
+	}
+	must(t, r.registry().Drop(background, pipeline, false))
+	if rows := r.Rows(t, "SELECT * FROM "+table); len(rows) != 1 {
+		t.Fatalf("another's table has %v", rows)
+	}
+}
+
+// fresh closes a run and starts the pipeline's next one, before its first batch.
+func fresh(r *run, db Database) *run {
+	r.t.Helper()
+	r.Close(r.t)
+	r = start(r.t, db, salesSink)
+	if !r.head.Fresh {
+		r.t.Fatal("the pipeline is not fresh")
+	}
+	return r
+}

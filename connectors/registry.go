@@ -1,0 +1,32 @@
+package connectors
+
+import "context"
+
+// Registry changes what a database knows of a pipeline as a whole. Each change is one transaction under the
+// lease of the pipeline: it is a HeldError while a run has that, and a run that wakes up later is fenced off.
+type Registry interface {
+	// Known tells what is here of a pipeline, also when its record is damaged.
+	Known(ctx context.Context, pipeline string) (Known, error)
+	// Drop removes all of it, and the tables that the pipeline made. With keep those stay too, as those do that
+	// it took over: as tables of nobody, without the engine's column.
+	Drop(ctx context.Context, pipeline string, keep bool) error
+}
+
+// Known is what a database has of a pipeline.
+type Known struct {
+	Traces   int64 // rows of the schema etl that say that there is one; 0: it is not known here
+	Batch    int64 // the last one; -1 before batch 0
+	Changes  int64
+	Splits   int64 // that were read
+	Rejected int64 // rows
+	Bytes    int64 // of state, as stored
+	Tables   []KnownTable
+}
+
+// KnownTable is a table that a pipeline keeps.
+type KnownTable struct {
+	Sink      string // as the author wrote it
+	Rows      int64
+	TakenOver bool // it was there before the pipeline
+	Gone      bool // there is no table of that name, or another one
+}
