@@ -63,10 +63,8 @@ func (l *life) batch(ctx context.Context, w *work) (*Report, error) {
 // and the record of both.
 func (l *life) change(ctx context.Context, inputs *inputs) (*connectors.Change, error) {
 	for _, step := range l.Plan.Steps {
-		for _, stmt := range step.Run {
-			if err := l.Duck.Exec(ctx, stmt); err != nil {
-				return nil, l.computeError(step.Pos, "", err)
-			}
+		if err := l.compute(ctx, step); err != nil {
+			return nil, l.computeError(step.Pos, "", err)
 		}
 	}
 	connectors.Failpoint("after-compute")

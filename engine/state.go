@@ -220,6 +220,8 @@ type stateTable struct {
 	live    int64 // rows in it
 	changed int64 // rows the last batch put or deleted, until they are in it
 	deleted int64 // rows deleted since the last rewrite, most of them put back with new values
+	plain   bool  // no key of the last batch has a NULL
+	nulls   bool  // a batch before had one
 }
 
 func (l *life) table(step planner.Step) *stateTable {
@@ -229,6 +231,35 @@ func (l *life) table(step planner.Step) *stateTable {
 		l.tables[step.State.Name] = t
 	}
 	return t
+}
+
+// compute finds what the batch changes in one step's state. A batch with a NULL in a key is computed again in
+// the way that matches NULLs; those after it are computed in that way at once.
+func (l *life) compute(ctx context.Context, step planner.Step) error {
+	t := l.table(step)
+	if t.plain = step.Nulls != "" && !t.nulls; t.plain {
+		if err := l.execAll(ctx, step.RunPlain); err != nil {
+			return err
+		}
+		var n int64
+		if err := l.Duck.QueryRow(ctx, step.Nulls, nil, &n); err != nil {
+			return err
+		}
+		if n == 0 {
+			return nil
+		}
+		t.plain, t.nulls = false, true
+	}
+	return l.execAll(ctx, step.Run)
+}
+
+func (l *life) execAll(ctx context.Context, stmts []string) error {
+	for _, stmt := range stmts {
+		if err := l.Duck.Exec(ctx, stmt); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // settle brings the state tables to the last batch. That is put off until another batch needs them: most
@@ -241,12 +272,14 @@ func (l *life) settle(ctx context.Context) error {
 		return nil
 	}
 	for _, step := range l.Plan.Steps {
-		for _, stmt := range step.Keep {
-			if err := l.Duck.Exec(ctx, stmt); err != nil {
-				return l.computeError(step.Pos, "", err)
-			}
-		}
 		name, t := duck.Quote(step.State.Name), l.table(step)
+		keep := step.Keep
+		if t.plain {
+			keep = step.KeepPlain
+		}
+		if err := l.execAll(ctx, keep); err != nil {
+			return l.computeError(step.Pos, "", err)
+		}
 		before := t.live
 		if err := l.Duck.QueryRow(ctx, "SELECT count(*) FROM "+name, nil, &t.live); err != nil {
 			return err

@@ -76,18 +76,18 @@ func (b *bag) run(in delta) []string {
 	}
 	return []string{
 		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS %s", b.delta, grouped("_w", "("+from+")", "sum(_w) <> 0")),
-		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS %s", b.before, touched(b.state.Name, append(b.identity(), "_n"), b.delta, b.keyNames())),
+		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS %s", b.before, touched(b.state.Name, append(b.identity(), "_n"), b.delta, nullSafe, b.keyNames())),
 		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS %s", b.after,
 			grouped("_n", fmt.Sprintf("(FROM %s UNION ALL FROM %s)", b.before, b.delta), "CASE WHEN sum(_n) < 0 THEN "+lost+" ELSE sum(_n) <> 0 END")),
 		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s, coalesce(m._n, 0) AS _n, s._n IS NOT NULL AS _had FROM %s d LEFT JOIN %s m ON %s LEFT JOIN %s s ON %s",
-			b.update, prefixedAll("d.", b.identity()), b.delta, b.after, matched("d.", "m.", row), b.before, matched("d.", "s.", row)),
+			b.update, prefixedAll("d.", b.identity()), b.delta, b.after, matched("d.", nullSafe, "m.", row), b.before, matched("d.", nullSafe, "s.", row)),
 	}
 }
 
 // keep brings the bag to what run found.
 func (b *bag) keep() []string {
 	return []string{
-		fmt.Sprintf("DELETE FROM %s s USING %s u WHERE u._had AND %s", b.state.Name, b.update, matched("s.", "u.", b.identity())),
+		fmt.Sprintf("DELETE FROM %s s USING %s u WHERE u._had AND %s", b.state.Name, b.update, matched("s.", nullSafe, "u.", b.identity())),
 		fmt.Sprintf("INSERT INTO %s SELECT %s FROM %s WHERE _n > 0", b.state.Name, b.state.columnList(), b.update),
 	}
 }

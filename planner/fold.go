@@ -63,8 +63,10 @@ func (c *compiler) foldStep(a *Aggregate) *fold {
 	}
 	parts := []partials{{in: in.sql, groups: groupKeys(a.Groups)}}
 	var accs []accumulator
+	weighted := in.weighted
 	for _, v := range a.distincts() {
 		d := c.delta(v.rows)
+		weighted = weighted || d.weighted
 		of := &foldRules{weighted: d.weighted, called: v.canon, have: map[string]bool{}}
 		for _, agg := range v.aggs {
 			f.finish[agg.canon(below.cols)] = of.rule(v.over(agg, len(a.Groups)))
@@ -100,17 +102,23 @@ func (c *compiler) foldStep(a *Aggregate) *fold {
 		state.Cols = append(state.Cols, Col{Name: acc.name, Type: acc.typ})
 	}
 	step := Step{
-		ID:    stepID(a),
-		Kind:  kindOf(a),
-		node:  a,
-		State: state,
-		Pos:   aggregatePosition(a),
-		Run:   []string{f.changedGroups(a, batch(parts), state, accs)},
-		Keep: []string{
-			fmt.Sprintf("DELETE FROM %s s USING %s n WHERE n._had AND %s", state.Name, f.table, nullSafe(len(a.Groups), "s.", "n.")),
-			fmt.Sprintf("INSERT INTO %s SELECT %s FROM %s WHERE %s", state.Name, state.columnList(), f.table, f.onNew),
-		},
+		ID:      stepID(a),
+		Kind:    kindOf(a),
+		node:    a,
+		State:   state,
+		Pos:     aggregatePosition(a),
 		Changed: fmt.Sprintf("SELECT %s, (CASE WHEN %s THEN 1 ELSE 0 END)::TINYINT AS _op FROM %s WHERE %s OR _had", state.columnList(), f.onNew, f.table, f.onNew),
+	}
+	groups := plainColumns(len(a.Groups))
+	step.both(func(same string) (run, keep []string) {
+		return []string{f.changedGroups(a, batch(parts), same, state, accs)}, []string{
+			fmt.Sprintf("DELETE FROM %s s USING %s n WHERE n._had AND %s", state.Name, f.table, matched("s.", same, "n.", groups)),
+			fmt.Sprintf("INSERT INTO %s SELECT %s FROM %s WHERE %s", state.Name, state.columnList(), f.table, f.onNew),
+		}
+	})
+	// A row that is taken back must find its group.
+	if len(groups) > 0 && !weighted {
+		step.Nulls = fmt.Sprintf("SELECT count(*) FROM %s WHERE %s", f.table, anyNullIn(groups))
 	}
 	c.plan.state = append(c.plan.state, canonicalFold(step.ID, a, accs))
 	if scan, ok := a.In.(*Scan); ok {
@@ -129,7 +137,7 @@ func kindOf(a *Aggregate) string {
 	return "fold"
 }
 
-func (f *fold) changedGroups(a *Aggregate, batch string, state Table, accs []accumulator) string {
+func (f *fold) changedGroups(a *Aggregate, batch, same string, state Table, accs []accumulator) string {
 	merged := make([]string, len(accs))
 	olds := make([]string, len(accs))
 	for i, acc := range accs {
@@ -144,7 +152,7 @@ func (f *fold) changedGroups(a *Aggregate, batch string, state Table, accs []acc
 	return fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s FROM (%s) d LEFT JOIN %s s ON %s",
 		f.table,
 		list(each(n, "d.c%[1]d"), strings.Join(merged, ", "), strings.Join(olds, ", "), `s."_n" IS NOT NULL AS _had`),
-		batch, state.Name, nullSafe(n, "d.", "s."))
+		batch, state.Name, matched("d.", same, "s.", plainColumns(n)))
 }
 
 func prefixed(prefix string) func(string) string {

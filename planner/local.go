@@ -85,18 +85,6 @@ func (r *keptRow) of(rows string, more ...string) string {
 
 func join(names ...[]string) string { return strings.Join(slices.Concat(names...), ", ") }
 
-// matched compares columns of the same names in two relations, NULL equal to NULL.
-func matched(left, right string, names []string) string {
-	out := []string{"true"}
-	for _, n := range names {
-		out = append(out, fmt.Sprintf("%[1]s%[3]s IS NOT DISTINCT FROM %[2]s%[3]s", left, right, n))
-	}
-	if len(out) > 1 {
-		out = out[1:]
-	}
-	return strings.Join(out, " AND ")
-}
-
 // top compiles a Top.
 func (c *compiler) top(n *Top) *changes {
 	_, key := stepKey(n)
@@ -142,12 +130,12 @@ func (t *topStep) numbered(rows string) string {
 }
 
 // touched selects the state rows of the keys that are in a relation.
-func touched(state string, columns []string, in string, keys []string) string {
+func touched(state string, columns []string, in, same string, keys []string) string {
 	some := "SELECT DISTINCT " + join(keys) + " FROM " + in
 	if len(keys) == 0 {
 		some = "SELECT 1 FROM " + in + " LIMIT 1"
 	}
-	return fmt.Sprintf("SELECT %s FROM %s s SEMI JOIN (%s) d ON %s", join(columns), state, some, matched("s.", "d.", keys))
+	return fmt.Sprintf("SELECT %s FROM %s s SEMI JOIN (%s) d ON %s", join(columns), state, some, matched("s.", same, "d.", keys))
 }
 
 // paired puts the new and the old rows of a key side by side, without those that stay as they are.
@@ -163,7 +151,7 @@ func (t *topStep) paired(news, olds string) string {
 		same = append(same, fmt.Sprintf("n.c%[1]d IS NOT DISTINCT FROM o.c%[1]d", i))
 	}
 	return fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s, n._rank IS NOT NULL AS _new, o._rank IS NOT NULL AS _old FROM (%s) n FULL JOIN (%s) o ON %s WHERE NOT (%s)",
-		t.table("n"), strings.Join(selected, ", "), news, olds, matched("n.", "o.", keys), strings.Join(same, " AND "))
+		t.table("n"), strings.Join(selected, ", "), news, olds, matched("n.", nullSafe, "o.", keys), strings.Join(same, " AND "))
 }
 
 // first keeps the first rows of every partition, with their number. Of the batch, only its own first
@@ -176,14 +164,18 @@ func (t *topStep) first(step *Step, in delta) {
 	b, o, n := t.table("b"), t.table("o"), t.table("n")
 	key := append(t.keyNames(), "_rank")
 	both := fmt.Sprintf("SELECT %[1]s FROM %[2]s UNION ALL SELECT %[1]s FROM %[3]s", list(join(t.names()), "0 AS _"), o, b)
-	step.Run = []string{
-		"CREATE OR REPLACE TEMP TABLE " + b + " AS " + t.numbered(t.of(in.sql, "0 AS _")),
-		"CREATE OR REPLACE TEMP TABLE " + o + " AS " + touched(state.Name, append(t.names(), "_rank"), b, t.keyNames()),
-		t.paired(t.numbered(both), "FROM "+o),
-	}
-	step.Keep = []string{
-		fmt.Sprintf("DELETE FROM %s s USING %s n WHERE n._old AND %s", state.Name, n, matched("s.", "n.", key)),
-		fmt.Sprintf("INSERT INTO %[1]s (%[2]s) SELECT %[2]s FROM %[3]s", state.Name, state.columnList(), n),
+	step.both(func(same string) (run, keep []string) {
+		return []string{
+				"CREATE OR REPLACE TEMP TABLE " + b + " AS " + t.numbered(t.of(in.sql, "0 AS _")),
+				"CREATE OR REPLACE TEMP TABLE " + o + " AS " + touched(state.Name, append(t.names(), "_rank"), b, same, t.keyNames()),
+				t.paired(t.numbered(both), "FROM "+o),
+			}, []string{
+				fmt.Sprintf("DELETE FROM %s s USING %s n WHERE n._old AND %s", state.Name, n, matched("s.", same, "n.", key)),
+				fmt.Sprintf("INSERT INTO %[1]s (%[2]s) SELECT %[2]s FROM %[3]s", state.Name, state.columnList(), n),
+			}
+	})
+	if len(t.keys) > 0 {
+		step.Nulls = fmt.Sprintf("SELECT count(*) FROM %s WHERE %s", n, anyNullIn(t.keyNames()))
 	}
 	step.Changed = fmt.Sprintf("SELECT %s, 1::TINYINT AS _op FROM %s", state.columnList(), n)
 }

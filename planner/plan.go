@@ -86,17 +86,27 @@ func (t Table) Create() string {
 
 // Step keeps one operator's state up to date. All statements are fixed when the plan is made.
 type Step struct {
-	ID      string // names the state in segments; the same as long as it groups the same
-	Kind    string
-	State   Table
-	Run     []string // per batch, after the steps before it: what changes
-	Keep    []string // brings State to what Run found, before the next batch
-	Changed string   // SELECT of the state rows the batch changed, with _op 1 put, 0 deleted
-	Counts  string   // the source whose rows Counted counts; "" when a filter stands between
-	Counted string   // SELECT of how many of the batch's rows the step has folded
-	Pos     int      // byte offset in the pipeline file, -1 unknown
+	ID    string // names the state in segments; the same as long as it groups the same
+	Kind  string
+	State Table
+	Run   []string // per batch, after the steps before it: what changes
+	Keep  []string // brings State to what Run found, before the next batch
+	// The same for a batch whose keys are without NULL, and faster where the state is large. Nulls counts,
+	// after RunPlain, the changed keys with a NULL: when there are any, Run has to do it. "" when only Run can.
+	RunPlain, KeepPlain []string
+	Nulls               string
+	Changed             string // SELECT of the state rows the batch changed, with _op 1 put, 0 deleted
+	Counts              string // the source whose rows Counted counts; "" when a filter stands between
+	Counted             string // SELECT of how many of the batch's rows the step has folded
+	Pos                 int    // byte offset in the pipeline file, -1 unknown
 
 	node Node // what it computes
+}
+
+// both sets the statements for either way of comparing keys.
+func (s *Step) both(statements func(same string) (run, keep []string)) {
+	s.Run, s.Keep = statements(nullSafe)
+	s.RunPlain, s.KeepPlain = statements(plainly)
 }
 
 // Sink is a keyed table with the statements that stage its changes.

@@ -63,7 +63,7 @@ func (l *life) batch(rows int) error {
 	err := l.exec(fmt.Sprintf("SET VARIABLE \"from\" = %d", from), fmt.Sprintf("SET VARIABLE upto = %d", l.upto))
 	for _, s := range l.plan.Steps {
 		if err == nil {
-			err = l.exec(append(slices.Clone(s.Run), s.Keep...)...)
+			err = l.step(s)
 		}
 	}
 	for i, sink := range l.plan.Sinks {
@@ -72,6 +72,25 @@ func (l *life) batch(rows int) error {
 		}
 	}
 	return err
+}
+
+// step runs a step as a batch without NULLs in its keys does, if this is one.
+func (l *life) step(s Step) error {
+	run, keep := s.Run, s.Keep
+	if s.Nulls != "" {
+		nulls := 0
+		err := l.exec(s.RunPlain...)
+		if err == nil {
+			err = l.eng.QueryRow(context.Background(), s.Nulls, nil, &nulls)
+		}
+		if err != nil {
+			return err
+		}
+		if nulls == 0 {
+			run, keep = nil, s.KeepPlain
+		}
+	}
+	return l.exec(append(slices.Clone(run), keep...)...)
 }
 
 func (l *life) write(i int, sink Sink) error {

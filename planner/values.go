@@ -112,5 +112,5 @@ func (v *values) paired(table string) string {
 	}
 	selected = append(selected, "n._is IS NOT NULL AS _new", "o._is IS NOT NULL AS _old")
 	return fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s FROM (%s) n FULL JOIN (%s) o ON %s WHERE NOT (%s)",
-		table, join(selected), v.results(v.after), v.results(v.before), matched("n.", "o.", v.keyNames()), strings.Join(same, " AND "))
+		table, join(selected), v.results(v.after), v.results(v.before), matched("n.", nullSafe, "o.", v.keyNames()), strings.Join(same, " AND "))
 }

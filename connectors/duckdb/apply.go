@@ -29,8 +29,8 @@ func (d *Destination) applyTx(ctx context.Context, seq int64, change connectors.
 	if c.Inserted+c.Updated+c.Deleted == 0 && change.Table == "" {
 		return a.checkCountTx(ctx, c.Rows)
 	}
-	// Later batches stage the same columns.
-	if err := staged.Check(ctx, d.eng, change); err != nil {
+	var err error
+	if a.nulls, err = staged.Check(ctx, d.eng, change); err != nil {
 		return d.failed("count the rows to write to table "+change.Sink.Name, err)
 	}
 	if d.inPlace[change.Sink.Name] {
@@ -57,6 +57,7 @@ type apply struct {
 	sink   connectors.SinkSpec
 	staged string
 	target string
+	nulls  bool // a staged key has a NULL in it
 }
 
 // broken is a promise of the engine that does not hold: a mistake of ours, never the analyst's.
@@ -148,14 +149,19 @@ func (a apply) edited(reason string) error {
 }
 
 // match is the condition that t and s have the same key, NULL being equal to NULL. Without key
-// columns the table has at most one row, and that is it.
+// columns the table has at most one row, and that is it. Where no staged key has a NULL, = says the same:
+// for it, and not for IS NOT DISTINCT FROM, DuckDB looks only where the keys can be.
 func (a apply) match() string {
 	if len(a.sink.Key) == 0 {
 		return "true"
 	}
+	same := " = "
+	if a.nulls {
+		same = " IS NOT DISTINCT FROM "
+	}
 	conds := make([]string, len(a.sink.Key))
 	for i, k := range quoted(a.sink.Key) {
-		conds[i] = "t." + k + " IS NOT DISTINCT FROM s." + k
+		conds[i] = "t." + k + same + "s." + k
 	}
 	return strings.Join(conds, " AND ")
 }

@@ -45,8 +45,7 @@ func (d *Destination) commit(ctx context.Context, lease connectors.Lease, change
 		if s.Table == "" {
 			continue
 		}
-		// Later batches stage the same columns.
-		if err := staged.Check(ctx, d.eng, s); err != nil {
+		if _, err := staged.Check(ctx, d.eng, s); err != nil {
 			return err
 		}
 	}

@@ -31,24 +31,26 @@ func IsBroken(err error) bool {
 
 // Check asserts what the engine promises of the staged rows: columns and types, one row per key, and the
 // counts. It is asked of every batch: a column of another type would be cast on its way without a word.
-func Check(ctx context.Context, eng *duck.Engine, change connectors.SinkChange) error {
+// nulls tells whether a key has a NULL in it: where none has, keys can be compared by =, for which DuckDB
+// skips what cannot match.
+func Check(ctx context.Context, eng *duck.Engine, change connectors.SinkChange) (nulls bool, err error) {
 	from := "temp." + duck.Quote(change.Table)
-	broken := func(format string, args ...any) error {
-		return &Broken{change.Sink.Name, fmt.Sprintf(format, args...)}
+	broken := func(format string, args ...any) (bool, error) {
+		return false, &Broken{change.Sink.Name, fmt.Sprintf(format, args...)}
 	}
 	difference, err := compareColumns(ctx, eng, from, change.Sink)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if difference != "" {
 		return broken("of the rows to write, %s", difference)
 	}
-	var doubled, rows, inserts, updates, deletes int64
-	counts := "SELECT count(*) FILTER (n > 1), sum(n)::BIGINT, sum(i)::BIGINT, sum(u)::BIGINT, sum(d)::BIGINT FROM (SELECT count(*) AS n, " +
-		"count(*) FILTER (_op = 'I') AS i, count(*) FILTER (_op = 'U') AS u, count(*) FILTER (_op = 'D') AS d FROM " + from +
-		" GROUP BY " + groups(change.Sink) + " UNION ALL SELECT 0, 0, 0, 0)"
-	if err := eng.QueryRow(ctx, counts, nil, &doubled, &rows, &inserts, &updates, &deletes); err != nil {
-		return err
+	var doubled, rows, inserts, updates, deletes, withNull int64
+	counts := "SELECT count(*) FILTER (n > 1), sum(n)::BIGINT, sum(i)::BIGINT, sum(u)::BIGINT, sum(d)::BIGINT, sum(nulls)::BIGINT FROM (SELECT count(*) AS n, " +
+		"count(*) FILTER (_op = 'I') AS i, count(*) FILTER (_op = 'U') AS u, count(*) FILTER (_op = 'D') AS d, count(*) FILTER (" + keyIsNull(change.Sink) + ") AS nulls FROM " + from +
+		" GROUP BY " + groups(change.Sink) + " UNION ALL SELECT 0, 0, 0, 0, 0)"
+	if err := eng.QueryRow(ctx, counts, nil, &doubled, &rows, &inserts, &updates, &deletes, &withNull); err != nil {
+		return false, err
 	}
 	if doubled > 0 {
 		return broken("%d keys have more than one row to write", doubled)
@@ -58,7 +60,16 @@ func Check(ctx context.Context, eng *duck.Engine, change connectors.SinkChange) 
 		return broken("%d rows are to be written (+%d ~%d -%d), the manifest counts +%d ~%d -%d",
 			rows, inserts, updates, deletes, c.Inserted, c.Updated, c.Deleted)
 	}
-	return nil
+	return withNull > 0, nil
+}
+
+// keyIsNull is true of rows with a NULL in the key.
+func keyIsNull(sink connectors.SinkSpec) string {
+	conds := []string{"false"}
+	for _, k := range sink.Key {
+		conds = append(conds, duck.Quote(k)+" IS NULL")
+	}
+	return strings.Join(conds, " OR ")
 }
 
 func groups(sink connectors.SinkSpec) string {
