@@ -202,9 +202,15 @@ func (p *planning) columns(ctx context.Context, s *sql.Source, infer Infer) ([]C
 	return columns, nil
 }
 
+// namedTypes are DuckDB's own names of types without parameters: nothing has to be asked about them.
+var namedTypes = strings.Fields("BIGINT BOOLEAN DATE DOUBLE FLOAT HUGEINT INTEGER SMALLINT TIMESTAMP TINYINT UBIGINT VARCHAR")
+
 // typeOf is DuckDB's name of a declared type. After a fault it is VARCHAR, so that the SELECT is still
 // checked.
 func (p *planning) typeOf(ctx context.Context, declared sql.Expr) (string, error) {
+	if name := strings.ToUpper(declared.Text); slices.Contains(namedTypes, name) {
+		return name, nil
+	}
 	const before = "SELECT CAST(NULL AS "
 	q := compose(nil, sql.Expr{Text: before + declared.Text + "\n)", Span: sql.Span{Start: declared.Span.Start - len(before)}})
 	tree, err := serialize(ctx, p.eng, "json_serialize_plan", q)

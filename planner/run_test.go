@@ -19,11 +19,12 @@ type life struct {
 	eng  *duck.Engine
 	plan *Plan
 	upto int
+	seen map[string]bool // steps that had a NULL in a key
 }
 
 // begin makes empty targets and state for a plan over the engine's all_t.
 func begin(eng *duck.Engine, plan *Plan) (*life, error) {
-	l := &life{eng: eng, plan: plan}
+	l := &life{eng: eng, plan: plan, seen: map[string]bool{}}
 	stmts := []string{
 		"SET VARIABLE \"from\" = 0", "SET VARIABLE upto = 0",
 		"CREATE OR REPLACE VIEW t AS SELECT * FROM all_t WHERE id <= getvariable('upto')",
@@ -77,7 +78,7 @@ func (l *life) batch(rows int) error {
 // step runs a step as a batch without NULLs in its keys does, if this is one.
 func (l *life) step(s Step) error {
 	run, keep := s.Run, s.Keep
-	if s.Nulls != "" {
+	if s.Nulls != "" && !l.seen[s.ID] {
 		nulls := 0
 		err := l.exec(s.RunPlain...)
 		if err == nil {
@@ -86,7 +87,7 @@ func (l *life) step(s Step) error {
 		if err != nil {
 			return err
 		}
-		if nulls == 0 {
+		if l.seen[s.ID] = nulls > 0; nulls == 0 {
 			run, keep = nil, s.KeepPlain
 		}
 	}
