@@ -1,0 +1,176 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockstep/engine/duck"
+	"lockstep/sql"
+)
+
+// Within is the range of a predicate over the key columns of a sink, and of the same rows in every other
+// sink. what is how the predicate is called in errors, which point into its text.
+func (p *Plan) Within(ctx context.Context, sink Sink, what, text string) (*Range, error) {
+	eng, err := duck.Open(ctx, duck.Options{Threads: 1})
+	if err != nil {
+		return nil, err
+	}
+	defer eng.Close()
+	e, err := p.predicate(ctx, eng, sink, what, text)
+	if err != nil {
+		return nil, err
+	}
+	return p.rangeOf(sink, e), nil
+}
+
+// Everything is the range of all there is.
+func (p *Plan) Everything(why string) *Range { return &Range{Whole: why, plan: p} }
+
+// predicate binds a predicate over a sink's columns, and wants it to be one over its key.
+func (p *Plan) predicate(ctx context.Context, eng *duck.Engine, sink Sink, what, text string) (*Expr, error) {
+	const relation, before = "_sink", "SELECT ("
+	script := &sql.Script{File: what, Text: before + text + "\n) FROM " + relation}
+	span := sql.Span{Start: len(before), End: len(before) + len(text)}
+	faults := func(b *planning) error { // at their places in the predicate
+		out := b.distinctFaults()
+		for i, f := range out {
+			at := sql.Span{Start: f.Span.Start - len(before), End: f.Span.End - len(before)}
+			out[i] = sql.NewError(what, text, at, f.Hint, "%s", strings.ReplaceAll(f.Message, relation, sink.Name))
+		}
+		return out
+	}
+	b := &planning{
+		eng: eng, script: script, tables: map[string]bool{relation: true}, casts: map[string]string{}, types: map[string]string{},
+		plan:  &Plan{Script: script},
+		scope: &scope{columns: map[string][]string{}, broken: map[string]bool{}, later: map[string]bool{}},
+	}
+	if err := b.names(ctx, nil); err != nil {
+		return nil, err
+	}
+	names, defs := columnNames(sink.Columns), make([]string, len(sink.Columns))
+	for i, c := range sink.Columns {
+		defs[i] = duck.Quote(c.Name) + " " + c.Type
+	}
+	b.scope.add(relation, names)
+	if err := eng.Exec(ctx, "CREATE OR REPLACE TABLE "+relation+" ("+strings.Join(defs, ", ")+")"); err != nil {
+		return nil, err
+	}
+	root, g, err := b.query(ctx, sql.Expr{Text: script.Text, Span: sql.Span{End: len(script.Text)}})
+	if err != nil {
+		return nil, err
+	}
+	if root == nil || len(b.faults) > 0 {
+		return nil, faults(b)
+	}
+	project, scan := rowProject(root)
+	if scan == nil {
+		b.fault(span, "compare the columns of the key with constants", "%s takes a condition on the key of %s, which looks at one row", what, sink.Name)
+		return nil, faults(b)
+	}
+	e := project.Exprs[0]
+	if e.Type != "BOOLEAN" {
+		b.fault(span, "compare it with something, as in "+keyExample(sink), "%s takes a condition, not a value of type %s", what, e.Type)
+		return nil, faults(b)
+	}
+	at := make([]int, len(scan.Cols))
+	for i, name := range scan.Cols {
+		at[i] = slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+	}
+	e.walk(func(x *Expr) {
+		if x.Op != opRef || slices.Contains(sink.key, at[x.Ref]) {
+			return
+		}
+		where, hint := span, "its key is ("+strings.Join(sink.Key, ", ")+")"
+		if len(sink.Key) == 0 {
+			hint = "its table has one row: leave the predicate out, or write true"
+		}
+		if pos := g.find([]string{scan.Cols[x.Ref]}); pos >= 0 {
+			where = wordAt(script.Text, pos)
+		}
+		b.fault(where, hint, "%s is no key column of %s: a range is one of keys", scan.Cols[x.Ref], sink.Name)
+	})
+	if len(b.faults) > 0 {
+		return nil, faults(b)
+	}
+	return e.remap(at), nil
+}
+
+func keyExample(sink Sink) string {
+	if len(sink.Key) == 0 {
+		return "true"
+	}
+	return sink.Key[0] + " = …"
+}
+
+// rangeOf pushes a predicate over a sink's columns down, and those that mean the same rows in the others.
+func (p *Plan) rangeOf(sink Sink, e *Expr) *Range {
+	whole := func(sink Sink, why string) *Range {
+		return p.Everything(fmt.Sprintf("the range cannot be taken down to the input of %s: %s", sink.Name, why))
+	}
+	pushed := newPushing(p)
+	if why := pushed.push(sink.root, e, nil); why != "" {
+		return whole(sink, why)
+	}
+	own := pushed.paths
+	sinks := map[string]string{sink.Name: condition(sink, e)}
+	all := newPushing(p)
+	_ = all.push(sink.root, e, nil) // as before
+	for _, other := range p.Sinks {
+		if other.Name == sink.Name {
+			continue
+		}
+		same, why := p.sameRows(other, own)
+		if why == "" {
+			why = all.push(other.root, same, nil)
+		}
+		if why != "" {
+			return whole(other, why)
+		}
+		sinks[other.Name] = condition(other, same)
+	}
+	return all.result(sinks)
+}
+
+// condition writes a predicate over a sink's columns by their names.
+func condition(s Sink, e *Expr) string {
+	return "coalesce(" + e.sql(func(i int) string { return duck.Quote(s.Columns[i].Name) }) + ", false)"
+}
+
+// sameRows writes the range of some rows of the sources as a predicate over the key of a sink.
+func (p *Plan) sameRows(sink Sink, ranges map[string][]path) (*Expr, string) {
+	shared := false
+	walkNodes(sink.root, func(n Node) {
+		if scan, ok := n.(*Scan); ok {
+			shared = shared || len(ranges[lower(scan.Source)]) > 0
+		}
+	})
+	if !shared {
+		return &Expr{Op: opConst, Name: "CAST('f' AS BOOLEAN)", Type: "BOOLEAN", Pos: -1}, ""
+	}
+	keys, types := map[string][]*Expr{}, sink.root.Types()
+	for _, k := range sink.key {
+		below := newPushing(p)
+		if below.push(sink.root, ref(k, types[k]), nil) != "" {
+			continue
+		}
+		for source, ways := range below.paths {
+			if keys[source] == nil {
+				keys[source] = slices.Repeat([]*Expr{{Op: opConst, Name: "NULL", Type: "NULL", Pos: -1}}, len(types))
+			}
+			keys[source][k] = ways[0].in
+		}
+	}
+	for _, s := range p.Sources {
+		for _, way := range ranges[s.Name] {
+			if e, ok := lifted(way.in, keys[s.Name]); ok {
+				return e, ""
+			}
+		}
+	}
+	if len(sink.Key) == 0 {
+		return nil, "it has one row, made of all rows"
+	}
+	return nil, fmt.Sprintf("its key (%s) does not say which rows are in the range", strings.Join(sink.Key, ", "))
+}
