@@ -27,8 +27,8 @@ type Split struct {
 }
 
 // Times are the earliest and the latest event time of some rows, in microseconds since 1970, both rounded
-// down: as written for a time without zone, in UTC otherwise. Rows whose time is NULL or infinite are left
-// out. The zero value is that of no rows.
+// down: as written for a time without zone, in UTC otherwise. An infinite time is the least or the greatest
+// number. Rows whose time is NULL are left out. The zero value is that of no rows.
 type Times struct {
 	Some     bool
 	Min, Max int64

@@ -77,6 +77,9 @@ type Source interface {
 	// order, none when caught up. It returns an InputError when input that seen still needs is
 	// gone or was changed. waiting counts the splits with unread input, the planned ones included.
 	Plan(ctx context.Context, seen checkpoints.Splits, limit Limit) (Batch, error)
+	// Survey holds every split that was read or is there against what was read of it, in the order of their
+	// ids. Unlike Plan it goes on after what was changed. What cannot be told is an error, as in Plan.
+	Survey(ctx context.Context, seen checkpoints.Splits) ([]Standing, error)
 	// Recorded makes ranges that were committed before ready to be read again, in their order. Those of
 	// splits that are gone are an InputError; so is, by Finish at the latest, what was changed since.
 	Recorded(ctx context.Context, ranges []checkpoints.Range) ([]Range, error)
@@ -95,6 +98,24 @@ type Batch struct {
 	// Gone) or a touched one. They enter the position with the next commit, before the Next of Ranges.
 	Moved checkpoints.Splits
 	Gone  []string
+}
+
+// How a split stands to what was read of it.
+const (
+	StandsSame    = "same"    // what was read can be read again
+	StandsChanged = "changed" // it is another one now
+	StandsGone    = "gone"
+	StandsNew     = "new" // nothing of it was read
+)
+
+// Standing is one split as a Survey finds it.
+type Standing struct {
+	Split string
+	State string
+	Shown string            // how messages write it
+	Was   checkpoints.Split // what was read of it; zero of a new one
+	Moved string            // the id it was read under, when it has another one now
+	Now   Range             // all of it, of a changed or new one
 }
 
 // Scan is the input of one batch from one source. The rows are had in one of three ways: as Records

@@ -59,6 +59,10 @@ func (s *arrowSource) Plan(_ context.Context, seen checkpoints.Splits, limit con
 	return b, nil
 }
 
+func (s *arrowSource) Survey(context.Context, checkpoints.Splits) ([]connectors.Standing, error) {
+	return nil, nil
+}
+
 func (s *arrowSource) Recorded(_ context.Context, ranges []checkpoints.Range) ([]connectors.Range, error) {
 	var out []connectors.Range
 	for _, r := range ranges {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -172,7 +173,7 @@ func (st *status) count(s *session, found engine.Status) {
 			in.Waiting = &n
 		}
 		if t := found.Times[source.Name]; t.Some {
-			in.Column, in.Newest = source.EventTime, time.UnixMicro(t.Max).UTC().Format("2006-01-02 15:04:05.999999")
+			in.Column, in.Newest = source.EventTime, eventTime(t.Max)
 		}
 		st.Inputs = append(st.Inputs, in)
 	}
@@ -181,6 +182,17 @@ func (st *status) count(s *session, found engine.Status) {
 			st.Outputs = append(st.Outputs, outputStatus{sink.Name, c.Rows})
 		}
 	}
+}
+
+// eventTime shows microseconds since 1970.
+func eventTime(us int64) string {
+	switch us {
+	case math.MaxInt64:
+		return "infinity"
+	case math.MinInt64:
+		return "-infinity"
+	}
+	return time.UnixMicro(us).UTC().Format("2006-01-02 15:04:05.999999")
 }
 
 func (st *status) failed(err error) {

@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"database/sql"
+	"math"
 
 	"lockstep/checkpoints"
 	"lockstep/engine/duck"
@@ -20,13 +21,22 @@ func (sc *scan) times(ctx context.Context, copied string) (map[string]checkpoint
 		from = "(" + sc.parquetSQL(true) + ")"
 	}
 	at := duck.Quote(sc.s.spec.EventTime)
-	// Infinite times are in no range that could be asked for.
-	query := "SELECT " + splitName + ", epoch_us(min(" + at + ")), epoch_us(max(" + at + ")) FROM " + from +
-		" WHERE isfinite(" + at + ") GROUP BY ALL"
+	// An infinite time has no microseconds; min and max of what is left say nothing of it.
+	query := "SELECT " + splitName + ", epoch_us(min(" + at + ") FILTER (isfinite(" + at + "))), epoch_us(max(" + at + ") FILTER (isfinite(" + at + "))), " +
+		"bool_or(NOT isfinite(" + at + ") AND " + at + " < '1970-01-01'), bool_or(NOT isfinite(" + at + ") AND " + at + " > '1970-01-01') FROM " + from +
+		" WHERE " + at + " IS NOT NULL GROUP BY ALL"
 	err := sc.s.eng.Each(ctx, query, nil, func(rows *sql.Rows) error {
 		var split string
-		t := checkpoints.Times{Some: true}
-		err := rows.Scan(&split, &t.Min, &t.Max)
+		var least, most sql.NullInt64
+		var before, after bool
+		err := rows.Scan(&split, &least, &most, &before, &after)
+		t := checkpoints.Times{Some: true, Min: least.Int64, Max: most.Int64}
+		if before || !least.Valid {
+			t.Min = math.MinInt64
+		}
+		if after || !least.Valid {
+			t.Max = math.MaxInt64
+		}
 		out[split] = t
 		return err
 	})
