@@ -13,7 +13,7 @@ import (
 // Where keys follow from the event time of a row, a range of keys is one of times, and tells which files can
 // have rows in it. An expression follows from the event time when it never goes down while that goes up: a
 // cast to DATE, date_trunc, time_bucket. Local time does, by an hour once a year and by a day where a date
-// line was moved; between two times it is taken to be anything that a day and two hours more or less give.
+// line was moved: it is looked at hour by hour, for as long as it may go back, a day and three hours.
 
 // Files are two conditions over lo and hi, the earliest and the latest event time of some rows, of the type
 // of the source's event time: that some of the rows may be needed, and that all are inside, whatever they
@@ -21,11 +21,11 @@ import (
 // follows from times.
 func (r *Range) Files(source string) (possible, certain string) {
 	s, ok := r.source(source)
-	if !ok || s.EventTime == "" || r.Whole != "" {
+	if !ok || r.Whole != "" {
 		return "true", "false"
 	}
-	at := s.eventTime()
-	t := timeTest{source: s, at: at}
+	at := s.eventTime() // -1 without one: constants are true or false all the same
+	t := timeTest{at: at, nullable: at < 0 || !s.Columns[at].NotNull}
 	var some, all []string
 	for _, way := range r.paths[s.Name] {
 		may, surely := []string{t.possible(way.in)}, t.certain(way.in)
@@ -44,9 +44,6 @@ func (r *Range) Files(source string) (possible, certain string) {
 		return "false", "false"
 	}
 	certain = "(" + strings.Join(all, " AND ") + ")"
-	if !s.Columns[at].NotNull {
-		certain = "false" // rows without a time are in no range of times
-	}
 	return "(" + strings.Join(some, " OR ") + ")", certain
 }
 
@@ -65,25 +62,34 @@ func (s Source) eventTime() int {
 
 // timeTest writes what a condition on a row says of all rows between two times.
 type timeTest struct {
-	source Source
-	at     int
+	at       int  // the column
+	nullable bool // rows without a time are between no times
 }
 
 // possible is true when some row between the times may fulfil the condition.
 func (t timeTest) possible(e *Expr) string {
 	return t.write(e, "true", func(c chain, op, value string) string {
-		low, high := c.low("lo"), c.high("hi")
-		return map[string]string{
-			"=": low + " <= " + value + " AND " + high + " >= " + value,
-			"<": low + " < " + value, "<=": low + " <= " + value, ">": high + " > " + value, ">=": high + " >= " + value,
-		}[op]
+		within := func(low, high string) string {
+			return map[string]string{
+				"=": low + " <= " + value + " AND " + high + " >= " + value,
+				"<": low + " < " + value, "<=": low + " <= " + value, ">": high + " > " + value, ">=": high + " >= " + value,
+			}[op]
+		}
+		exact := within(c.low("lo", "hi"), c.high("lo", "hi"))
+		if !c.local || exact == "" {
+			return exact
+		}
+		return "CASE WHEN coalesce(" + within(c.least("lo"), c.most("hi")) + ", true) THEN " + exact + " ELSE false END"
 	}, t.possible)
 }
 
 // certain is true when every row between the times fulfils it.
 func (t timeTest) certain(e *Expr) string {
 	return t.write(e, "false", func(c chain, op, value string) string {
-		low, high := c.low("lo"), c.high("hi")
+		if t.nullable {
+			return ""
+		}
+		low, high := c.low("lo", "hi"), c.high("lo", "hi")
 		return map[string]string{
 			"=": low + " = " + value + " AND " + high + " = " + value,
 			"<": high + " < " + value, "<=": high + " <= " + value, ">": low + " > " + value, ">=": low + " >= " + value,
@@ -125,7 +131,12 @@ func (t timeTest) write(e *Expr, unknown string, compare func(c chain, op, value
 		}
 		var out []string
 		for _, a := range e.Args[1:] {
-			out = append(out, known(compare(c, "=", a.sql(cols("")))))
+			if s := compare(c, "=", a.sql(cols(""))); s != "" {
+				out = append(out, known(s))
+			}
+		}
+		if len(out) == 0 {
+			return unknown
 		}
 		return "(" + strings.Join(out, " OR ") + ")"
 	}
@@ -134,15 +145,44 @@ func (t timeTest) write(e *Expr, unknown string, compare func(c chain, op, value
 
 var turned = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
-// chain writes an expression that follows from the event time, for another time: the least and the most that
-// it is at that time or, for the one, after it and, for the other, before it.
+// chain writes an expression that follows from the event time, for times from lo to hi: the least and the
+// most that it can be, and what it is at one time.
 type chain struct {
-	low, high func(time string) string
-	plain     func(time string) string // what it is
-	local     bool                     // it has a local time in it
+	low, high func(lo, hi string) string
+	at        func(time string) string
+	// least and most are other bounds of low and high for local time, which are quickly computed.
+	least, most func(time string) string
+	local       bool // it has a local time in it
 }
 
-const localSlack = "INTERVAL '26 hours'"
+// of wraps a function that never goes down around the chain.
+func (c chain) of(write func(string) string) chain {
+	return chain{
+		low:   func(lo, hi string) string { return write(c.low(lo, hi)) },
+		high:  func(lo, hi string) string { return write(c.high(lo, hi)) },
+		at:    func(time string) string { return write(c.at(time)) },
+		least: func(time string) string { return write(c.least(time)) },
+		most:  func(time string) string { return write(c.most(time)) },
+		local: c.local,
+	}
+}
+
+// zoned wraps a shift between local time and UTC around the chain. Between two full hours it shifts by what
+// it does at the one or at the other.
+func (c chain) zoned(shift func(string) string) chain {
+	hours := func(least, less, time, forth, back string) string {
+		s := time + " " + forth + " to_hours(h)"
+		return fmt.Sprintf("%s(list_transform(range(0, 28), lambda h: %s(%s, %s %s INTERVAL '1 hour')))", least, less, shift(s), shift(s+" "+forth+" INTERVAL '1 hour'"), back)
+	}
+	return chain{
+		low:   func(lo, hi string) string { return hours("list_min", "least", c.low(lo, hi), "+", "-") },
+		high:  func(lo, hi string) string { return hours("list_max", "greatest", c.high(lo, hi), "-", "+") },
+		at:    func(time string) string { return shift(c.at(time)) },
+		least: func(time string) string { return "(" + shift(c.least(time)) + " - INTERVAL '28 hours')" },
+		most:  func(time string) string { return "(" + shift(c.most(time)) + " + INTERVAL '28 hours')" },
+		local: true,
+	}
+}
 
 var (
 	timeTypes = map[string]bool{"DATE": true, "TIMESTAMP": true, "TIMESTAMP_S": true, "TIMESTAMP_MS": true, "TIMESTAMP_NS": true, "TIMESTAMP WITH TIME ZONE": true}
@@ -152,35 +192,24 @@ var (
 func (t timeTest) chain(e *Expr) (chain, bool) {
 	if e.Op == opRef && e.Ref == t.at {
 		same := func(time string) string { return time }
-		return chain{low: same, high: same, plain: same}, true
-	}
-	around := func(c chain, write func(string) string) chain {
-		wrap := func(f func(string) string) func(string) string {
-			return func(time string) string { return write(f(time)) }
-		}
-		return chain{low: wrap(c.low), high: wrap(c.high), plain: wrap(c.plain), local: c.local}
+		return chain{
+			low: func(lo, _ string) string { return lo }, high: func(_, hi string) string { return hi },
+			at: same, least: same, most: same,
+		}, true
 	}
 	switch {
 	case e.Op == opCast && timeTypes[e.Type] && timeTypes[e.Args[0].Type]:
 		c, ok := t.chain(e.Args[0])
-		return around(c, func(x string) string { return "CAST(" + x + " AS " + e.Type + ")" }), ok
-	case e.Op == opFunc && len(e.Args) == 2 && e.Args[0].constant() && timeTypes[e.Type] && (truncates[e.Name] || e.Name == "time_bucket"):
+		return c.of(func(x string) string { return "CAST(" + x + " AS " + e.Type + ")" }), ok
+	case e.Op != opFunc || len(e.Args) != 2 || !e.Args[0].constant():
+	case timeTypes[e.Type] && (truncates[e.Name] || e.Name == "time_bucket"):
 		c, ok := t.chain(e.Args[1])
-		return around(c, func(x string) string {
+		return c.of(func(x string) string {
 			return fmt.Sprintf("%s(%s, %s)", duck.Quote(e.Name), e.Args[0].sql(cols("")), x)
 		}), ok
-	case e.Op == opFunc && e.Name == "timezone" && len(e.Args) == 2 && e.Args[0].constant() && e.Args[0].Type == "VARCHAR":
+	case e.Name == "timezone" && e.Args[0].Type == "VARCHAR":
 		c, ok := t.chain(e.Args[1])
-		if !ok {
-			return chain{}, false
-		}
-		zone := func(x string) string { return "timezone(" + e.Args[0].sql(cols("")) + ", " + x + ")" }
-		return chain{
-			low:   func(time string) string { return "(" + zone(c.low(time)) + " - " + localSlack + ")" },
-			high:  func(time string) string { return "(" + zone(c.high(time)) + " + " + localSlack + ")" },
-			plain: func(time string) string { return zone(c.plain(time)) },
-			local: true,
-		}, true
+		return c.zoned(func(x string) string { return "timezone(" + e.Args[0].sql(cols("")) + ", " + x + ")" }), ok
 	}
 	return chain{}, false
 }
@@ -242,7 +271,7 @@ func (p *Plan) follows(sink Sink, key int) (Source, chain, bool) {
 			continue
 		}
 		for _, way := range below.paths[s.Name] {
-			if c, ok := (timeTest{source: s, at: s.eventTime()}).chain(way.in); ok {
+			if c, ok := (timeTest{at: s.eventTime()}).chain(way.in); ok {
 				return s, c, true
 			}
 		}
@@ -259,7 +288,7 @@ type keyBounds struct {
 // for every half hour of up to four days, and beyond that a day cannot matter to where it ends.
 func bounds(ctx context.Context, eng *duck.Engine, s Source, c chain, lo, hi int64) (keyBounds, error) {
 	var b keyBounds
-	at := func(us string) string { return c.plain(EventTime(s.Columns[s.eventTime()].Type, us)) }
+	at := func(us string) string { return c.at(EventTime(s.Columns[s.eventTime()].Type, us)) }
 	first, last := at(fmt.Sprint(lo)), at(fmt.Sprint(hi))
 	if c.local && hi-lo < 96*3600*1_000_000 {
 		between := fmt.Sprintf("(SELECT %%s(%s) FROM range(%d::BIGINT, %d::BIGINT, 1800000000::BIGINT) t(u))", at("u"), lo, hi+1)
