@@ -33,7 +33,7 @@ type database interface {
 // open opens the destination that ATTACH names, of whatever type it is.
 func (s *session) open(ctx context.Context, readOnly bool) (database, error) {
 	if s.dsn == "" {
-		dest, err := duckdb.Open(ctx, s.duck, s.path, s.alias, duckdb.Access{ReadOnly: readOnly, HidePath: s.hidePath, File: s.file()})
+		dest, err := duckdb.Open(ctx, s.duck, s.path, s.alias, duckdb.Access{ReadOnly: readOnly, HidePath: s.hidePath, File: s.file(), Adopt: s.adopt})
 		if err != nil {
 			return nil, err
 		}

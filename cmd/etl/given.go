@@ -14,6 +14,7 @@ import (
 type given struct {
 	attach map[string]string // database in lower case → the file that ATTACH shall name
 	env    map[string]string // of --env-file
+	flags  string            // as they were given, for commands in hints
 }
 
 type givenKey struct{}
@@ -35,12 +36,14 @@ func takesFiles(cmd *cobra.Command) *cobra.Command {
 				return &usageError{"--attach names database " + name + " twice", ""}
 			}
 			g.attach[name] = file
+			g.flags += " --attach " + shellWord(a)
 		}
 		if *envFile != "" {
 			env, warning, err := readEnvFile(*envFile)
 			if err != nil {
 				return err
 			}
+			g.flags += " --env-file " + shellWord(*envFile)
 			if g.env = env; warning != "" {
 				warn(cmd, "%s", warning)
 			}

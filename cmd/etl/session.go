@@ -29,9 +29,11 @@ type session struct {
 	duck     *duck.Engine     // after compile or openDuck
 	dest     database         // after openDestination
 	temp     *tempDir
+	shell    string                      // the file and what goes with it, as on a command line
 	pinned   map[string][]planner.Column // by source in lower case: columns an earlier plan took from the input
 	// allRejects: rows that were rejected when they were read are so again, whatever max_rejects says now.
 	allRejects bool
+	adopt      bool      // a destination that is a copy goes on by itself
 	progress   *progress // nil: nobody watches
 }
 
@@ -71,9 +73,10 @@ func withScript(ctx context.Context, script *sql.Script, fn func(*session) error
 	if err != nil {
 		return err
 	}
-	s := &session{wiring: w}
+	s := &session{wiring: w, shell: shellWord(script.File) + givenIn(ctx).flags}
 	defer func() {
 		s.dated(ctx, err)
+		withCommands(err, s.shell)
 		if closeErr := s.close(); err == nil {
 			err = closeErr // after another error it would only be a consequence
 		}

@@ -128,6 +128,9 @@ func (st *status) read(ctx context.Context, s *session) error {
 	found := engine.Status{Head: connectors.Head{Fresh: true}}
 	if exists {
 		found, err = s.pipeline.Status(ctx)
+		if file, ok := s.dest.(interface{ Refused() error }); ok && err == nil {
+			found.Blocked = errors.Join(file.Refused(), found.Blocked)
+		}
 	} else {
 		found.Waiting, found.Input, err = s.pipeline.Ask(ctx, nil)
 	}
@@ -140,6 +143,7 @@ func (st *status) read(ctx context.Context, s *session) error {
 		st.Problem = fmt.Sprintf("the plan changed after batch %d; etl plan %s shows how", changed.Batch, st.File)
 	} else if problem := errors.Join(found.Blocked, found.Input); problem != nil {
 		s.dated(ctx, problem)
+		withCommands(problem, s.shell)
 		st.Problem = s.secrets.text(problem.Error())
 	}
 	st.Segments, st.Bytes = found.Segments, found.Bytes

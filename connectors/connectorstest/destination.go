@@ -59,6 +59,7 @@ func TestDestination(t *testing.T, empty func(t *testing.T) Database) {
 		{"compaction", testCompaction},
 		{"recovery", testRecovery},
 		{"drop", testDrop},
+		{"rename", testRename},
 		{"rest", testRest},
 		{"cancel anywhere", testCancelAnywhere},
 		{"random changes", testRandomChanges},

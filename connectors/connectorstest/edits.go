@@ -175,6 +175,33 @@ func testEditedTables(t *testing.T, db Database) {
 	differs(t, salesSink, "it is gone, with the 2 rows")
 	r.Exec(t, "CREATE TABLE "+table+" AS SELECT * FROM "+r.Table("", "copy"))
 	differs(t, salesSink, "it was replaced by another table")
+	if r.Keyed {
+		_, err = r.registry().Adopt(background, r.head, sinks)
+		if err == nil || !strings.Contains(err.Error(), "put it back:\n") {
+			t.Fatalf("a table without its key was adopted: %v", err)
+		}
+		_, statement, _ := strings.Cut(err.Error(), ":\n")
+		differs(t, salesSink, "it was replaced by another table")
+		r.Mend(t, statement)
+	}
+	adopted, err := r.registry().Adopt(background, r.head, sinks)
+	if err != nil || len(adopted) != 1 {
+		t.Fatalf("adopted %v: %v", adopted, err)
+	}
+	must(t, r.Destination.CheckTargets(background, r.head, sinks))
+	if adopted, err := r.registry().Adopt(background, r.head, sinks); err != nil || len(adopted) != 0 {
+		t.Fatalf("adopted again %v: %v", adopted, err)
+	}
+	r.Exec(t, "COMMENT ON TABLE "+table+" IS 'of sales'")
+	_, err = r.registry().Adopt(background, r.head, sinks)
+	must(t, err)
+	r.again(db)
+	r.commit(rowA.with("U"))
+	r.Exec(t, "DELETE FROM "+table)
+	r.Exec(t, "COMMENT ON TABLE "+table+" IS 'of sales'")
+	if _, err := r.registry().Adopt(background, r.head, sinks); err == nil || !strings.Contains(err.Error(), "it should have 2 rows, but has 0") {
+		t.Fatalf("a table without its rows was adopted: %v", err)
+	}
 }
 
 func testOwners(t *testing.T, db Database) {

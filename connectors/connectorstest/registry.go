@@ -113,3 +113,63 @@ func fresh(r *run, db Database) *run {
 	}
 	return r
 }
+
+// testRename: under another name the pipeline goes on as if it had always had it.
+func testRename(t *testing.T, db Database) {
+	r := start(t, db, salesSink)
+	r.commit(rowA, rowC)
+	r.commit(rowB)
+	var target *connectors.TargetError
+	if err := r.registry().Rename(background, "nobody", "somebody"); !errors.As(err, &target) || !strings.Contains(target.Reason, "there is no pipeline nobody") {
+		t.Fatalf("renaming what is not there: %v", err)
+	}
+	lease, _, err := r.Destination.Take(background, "taken") // has a name and no batch
+	must(t, err)
+	must(t, r.Destination.Release(background, lease))
+	must(t, r.registry().Rename(background, pipeline, "taken"))
+	if k := r.known(pipeline); k.Traces != 0 {
+		t.Fatalf("under the old name %+v is known", k)
+	}
+	if k := r.known("taken"); k.Batch != 1 || k.Changes != 2 || k.Splits != 2 || k.Bytes == 0 || len(k.Tables) != 1 || k.Tables[0].Gone || k.Tables[0].Rows != 3 {
+		t.Fatalf("under the new name %+v is known", k)
+	}
+	head, err := r.Destination.Head(background, "taken")
+	must(t, err)
+	must(t, r.Destination.CheckTargets(background, head, []connectors.SinkSpec{salesSink}))
+	_, err = r.Destination.Segments(background, "taken", 1, head.Manifest.Seq)
+	must(t, err)
+	for seq := int64(1); seq <= head.Manifest.Seq; seq++ {
+		m, err := r.Destination.Manifest(background, "taken", seq)
+		must(t, err)
+		if m.Pipeline != "taken" {
+			t.Fatalf("manifest %d is of %s", seq, m.Pipeline)
+		}
+	}
+	var fenced *connectors.FencedError
+	if err := r.Destination.Commit(background, r.lease, r.change(rowA.with("U"))); !errors.As(err, &fenced) && !errors.As(err, &target) {
+		t.Fatalf("a commit under the old name: %v", err)
+	}
+	if n := r.Rows(t, "SELECT count(*) FROM "+r.Table("etl", "leases"))[0][0]; n != "0" {
+		t.Fatalf("%s leases are left", n)
+	}
+	// A name that is taken is left alone.
+	sink := salesSink
+	sink.Name, sink.Table = "mart.others", "others"
+	r.Close(t)
+	r = start(t, db, sink)
+	r.commit(rowA)
+	if err := r.registry().Rename(background, pipeline, "taken"); !errors.As(err, &target) || !strings.Contains(target.Reason, "there is a pipeline taken already") {
+		t.Fatalf("a name that is taken: %v", err)
+	}
+	must(t, r.registry().Drop(background, pipeline, false))
+	// And back.
+	must(t, r.registry().Rename(background, "taken", pipeline))
+	r.Close(t)
+	r = start(t, db, salesSink)
+	for _, row := range []row{rowA, rowB, rowC} {
+		r.table[row.key()] = row
+	}
+	r.sameTable()
+	r.commit(rowA.with("U"), rowC.with("D"))
+	must(t, r.Destination.CheckTargets(background, r.head, []connectors.SinkSpec{salesSink}))
+}

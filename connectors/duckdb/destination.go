@@ -46,7 +46,10 @@ type Destination struct {
 	readOnly bool
 	hidePath bool
 	file     string // of the pipeline
-	empty    bool   // opened to read, and no pipeline ever wrote to it
+	adopt    bool   // a copy
+	copyOf   string // another file, until it was adopted
+	refused  error
+	empty    bool // opened to read, and no pipeline ever wrote to it
 
 	// settled holds what a confirmed commit of this process has established, so that the next one need
 	// not look again: plans that are stored, tables that are this pipeline's and fit their sinks. Nobody

@@ -21,6 +21,7 @@ type Access struct {
 	ReadOnly bool
 	HidePath bool   // the path is nobody's business, so it is not stored; then a copy of the file is not noticed
 	File     string // the pipeline file, absolute; noted by Take
+	Adopt    bool   // a copy of another file goes on by itself from now on
 }
 
 // Open attaches a DuckDB file to the engine under the author's name for it. To write, the file and
@@ -30,7 +31,7 @@ func Open(ctx context.Context, eng *duck.Engine, path, alias string, access Acce
 	if err != nil {
 		return nil, &connectors.UnavailableError{What: path, Err: err}
 	}
-	d := &Destination{eng: eng, path: abs, alias: alias, readOnly: access.ReadOnly, hidePath: access.HidePath, file: access.File, settled: map[string]bool{}, inPlace: map[string]bool{}}
+	d := &Destination{eng: eng, path: abs, alias: alias, readOnly: access.ReadOnly, hidePath: access.HidePath, file: access.File, adopt: access.Adopt, settled: map[string]bool{}, inPlace: map[string]bool{}}
 	if err := d.attach(ctx); err != nil {
 		return nil, err
 	}
@@ -162,7 +163,12 @@ func (d *Destination) checkMeta(ctx context.Context) error {
 			Hint:   "use that version, or a newer one"}
 	}
 	switch {
-	case d.readOnly || hint == d.hint():
+	case hint == d.hint():
+		return nil
+	case d.readOnly:
+		if there, _ := d.original(hint); there && !d.hidePath && hint != "" {
+			d.refused = d.isCopy(hint)
+		}
 		return nil
 	case d.hidePath || hint == "":
 		return d.moveHint(ctx)
@@ -189,19 +195,48 @@ func (d *Destination) moveHint(ctx context.Context) error {
 // continuing both would make two histories of one pipeline. Otherwise it was moved. A copy taken to
 // another machine, where the old path means nothing, is not noticed.
 func (d *Destination) checkCopy(ctx context.Context, hint string) error {
-	here, err := os.Stat(d.path)
-	if err != nil {
-		return d.failed("look at it", err)
-	}
-	there, err := os.Stat(hint)
-	switch {
-	case err == nil && os.SameFile(here, there):
-		return nil // reached by a link
-	case err == nil:
-		return &connectors.TargetError{Table: "etl.meta",
-			Reason: fmt.Sprintf("%s is a copy of %s, and both exist", d.path, hint),
-			Hint: "run the pipeline on one of them. If this one shall go on by itself, say so in it:\n  UPDATE etl.meta SET location_hint = " +
-				duck.Literal(d.path) + "; UPDATE etl.pipelines SET file_path = NULL;"}
+	switch original, linked := d.original(hint); {
+	case linked:
+		return nil
+	case original && d.adopt:
+		d.copyOf = hint
+		return d.adoptCopy(ctx)
+	case original:
+		return d.isCopy(hint)
 	}
 	return d.moveHint(ctx)
 }
+
+// original tells whether another file is where this one was written last, or this one, reached by a link.
+func (d *Destination) original(hint string) (there, linked bool) {
+	here, err := os.Stat(d.path)
+	was, wasErr := os.Stat(hint)
+	if err != nil || wasErr != nil {
+		return false, false
+	}
+	linked = os.SameFile(here, was)
+	return !linked, linked
+}
+
+func (d *Destination) isCopy(hint string) error {
+	return &connectors.TargetError{Table: "etl.meta", Reason: fmt.Sprintf("%s is a copy of %s, and both exist", d.path, hint),
+		Hint: "run the pipeline on one of them. If this one shall go on by itself, say so:\n  etl adopt FILE"}
+}
+
+// Refused is why this file, opened only to read, would not be opened to write; nil when it would.
+func (d *Destination) Refused() error { return d.refused }
+
+// adoptCopy makes a copy a database of its own. The pipeline files of the other one are not its own.
+func (d *Destination) adoptCopy(ctx context.Context) error {
+	const doing = "adopt the copy"
+	return d.inTx(ctx, doing, func() error {
+		err := d.eng.Exec(ctx, d.sql("adopt-copy"), d.hint())
+		if err == nil {
+			err = d.eng.Exec(ctx, d.sql("forget-files"))
+		}
+		return d.failed(doing, err)
+	})
+}
+
+// CopyOf is the file that this one was a copy of until Open adopted it; "" when it was none.
+func (d *Destination) CopyOf() string { return d.copyOf }

@@ -214,14 +214,14 @@ func TestCopiedAndMovedFile(t *testing.T) {
 	}
 	must(t, openErr(t, moved, false)) // the first one goes on
 
-	// The statement of the hint makes the copy a database of its own.
-	_, stmt, _ := strings.Cut(target.Hint, "\n")
+	// Adopted, the copy is a database of its own.
 	eng := engine(t, dir)
-	must(t, eng.Attach(context.Background(), copied, "c", false))
-	must(t, eng.Exec(context.Background(), "USE c"))
-	must(t, eng.Exec(context.Background(), strings.TrimSpace(stmt)))
-	must(t, eng.Exec(context.Background(), "USE memory"))
-	must(t, eng.Detach(context.Background(), "c"))
+	dest, err := Open(context.Background(), eng, copied, "c", Access{Adopt: true})
+	must(t, err)
+	if dest.CopyOf() != moved {
+		t.Fatalf("it was a copy of %q", dest.CopyOf())
+	}
+	must(t, dest.Close())
 	must(t, openErr(t, copied, false))
 }
 

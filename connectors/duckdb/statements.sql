@@ -196,3 +196,22 @@ DELETE FROM {db}.etl.segment_parts WHERE segment_id IN (SELECT segment_id FROM {
 DELETE FROM {db}.etl.plans
 WHERE plan_id IN (SELECT plan_id FROM {db}.etl.manifests WHERE pipeline = $1)
   AND plan_id NOT IN (SELECT plan_id FROM {db}.etl.manifests WHERE pipeline <> $1)
+
+-- name: reseal-manifests
+UPDATE {db}.etl.manifests m SET parent_sha = n.parent, checksum = n.sum
+FROM (SELECT unnest($2::BIGINT[]) AS seq, unnest($3::VARCHAR[]) AS parent, unnest($4::VARCHAR[]) AS sum) n
+WHERE m.pipeline = $1 AND m.seq = n.seq
+
+-- name: reseal-pipeline
+UPDATE {db}.etl.pipelines p SET fence = fence + 1, file_path = nullif($2, ''),
+       manifest_sha = (SELECT checksum FROM {db}.etl.manifests m WHERE m.pipeline = $1 AND m.seq = p.seq)
+WHERE pipeline = $1
+
+-- name: adopt-copy
+UPDATE {db}.etl.meta SET destination_uuid = uuid(), location_hint = ?
+
+-- name: forget-files
+UPDATE {db}.etl.pipelines SET file_path = NULL
+
+-- name: forget-leases
+DELETE FROM {db}.etl.leases WHERE pipeline = ?

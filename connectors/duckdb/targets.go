@@ -107,8 +107,7 @@ func (d *Destination) checkOwn(ctx context.Context, sink connectors.SinkSpec, ow
 		return differs("rename it back, with any DuckDB:\n  ALTER TABLE "+now+" RENAME TO "+duck.Quote(sink.Table)+";", "it was renamed to %s", now)
 	}
 	if !strings.Contains(comment, own.Identity) {
-		return differs("if it is the same table, put its mark back:\n  COMMENT ON TABLE "+duck.Quote(schemaOf(sink))+"."+duck.Quote(sink.Table)+
-			" IS "+duck.Literal(targets.Mark(own.Pipeline, own.Identity))+";\nOtherwise: "+targets.WaysOn,
+		return differs("if it has the rows of the pipeline all the same, `etl adopt FILE` takes it back. Otherwise: "+targets.WaysOn,
 			"it was replaced by another table, or its comment was changed: the mark of the pipeline is not on it")
 	}
 	if !slices.EqualFunc(own.Key, sink.Key, strings.EqualFold) {

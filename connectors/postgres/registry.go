@@ -3,12 +3,15 @@ package postgres
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"lockstep/checkpoints"
 	"lockstep/connectors"
 	"lockstep/connectors/targets"
 	"lockstep/engine/duck"
@@ -22,17 +25,22 @@ func (d *Destination) Known(ctx context.Context, pipeline string) (connectors.Kn
 	if d.empty {
 		return k, nil
 	}
-	err := d.read(ctx, "read the record of pipeline "+pipeline, func(tx *tx) error {
-		k.Tables = nil
-		if err := tx.row(ctx, sql("known"), []any{pipeline}, &k.Traces, &k.Batch, &k.Changes, &k.Splits, &k.Rejected, &k.Bytes); err != nil {
-			return err
-		}
-		owned, err := ownedOf(ctx, tx, pipeline)
-		for _, o := range owned {
-			k.Tables = append(k.Tables, o.known)
-		}
+	err := d.read(ctx, "read the record of pipeline "+pipeline, func(tx *tx) (err error) {
+		k, err = knownOf(ctx, tx, pipeline)
 		return err
 	})
+	return k, err
+}
+
+func knownOf(ctx context.Context, tx *tx, pipeline string) (k connectors.Known, err error) {
+	err = tx.row(ctx, sql("known"), []any{pipeline}, &k.Traces, &k.Batch, &k.Changes, &k.Splits, &k.Rejected, &k.Bytes)
+	if err != nil {
+		return k, err
+	}
+	owned, err := ownedOf(ctx, tx, pipeline)
+	for _, o := range owned {
+		k.Tables = append(k.Tables, o.known)
+	}
 	return k, err
 }
 
@@ -75,18 +83,23 @@ func ownedOf(ctx context.Context, tx *tx, pipeline string) ([]ownedTable, error)
 func (d *Destination) alone(ctx context.Context, doing string, lease connectors.Lease, fn func(*tx) error) error {
 	clear(d.settled)
 	return d.inTx(ctx, doing, func(tx *tx) error {
-		if err := d.takeTx(ctx, tx, &lease); err != nil {
+		if err := d.aloneTx(ctx, tx, lease); err != nil {
 			return err
-		}
-		var others int
-		if err := tx.row(ctx, sql("other-lanes"), []any{lease.Pipeline}, &others); err != nil {
-			return err
-		}
-		if others > 0 {
-			return &connectors.HeldError{What: "pipeline " + lease.Pipeline + " in " + d.name, By: "a job beside the runs, such as a backfill"}
 		}
 		return fn(tx)
 	})
+}
+
+func (d *Destination) aloneTx(ctx context.Context, tx *tx, lease connectors.Lease) error {
+	if err := d.takeTx(ctx, tx, &lease); err != nil {
+		return err
+	}
+	var others int
+	err := tx.row(ctx, sql("other-lanes"), []any{lease.Pipeline}, &others)
+	if err == nil && others > 0 {
+		err = &connectors.HeldError{What: "pipeline " + lease.Pipeline + " in " + d.name, By: "a job beside the runs, such as a backfill"}
+	}
+	return err
 }
 
 // Drop removes everything of a pipeline, the lease too.
@@ -113,6 +126,130 @@ func (d *Destination) Drop(ctx context.Context, pipeline string, keep bool) erro
 	})
 }
 
+// Rename gives everything of a pipeline another name. The lease moves too: by it a COMMIT whose answer was lost
+// is known again.
+func (d *Destination) Rename(ctx context.Context, from, to string) error {
+	clear(d.settled)
+	lease := connectors.Lease{Pipeline: from, Holder: uuid.NewString()}
+	moved := connectors.Lease{Pipeline: to, Holder: lease.Holder}
+	err := d.inTx(ctx, "rename pipeline "+from, func(tx *tx) error {
+		row, there, err := d.leaseRow(ctx, tx, to)
+		switch {
+		case err != nil:
+			return err
+		case there && row.holder == moved.Holder:
+			return nil // it was committed
+		case there && !row.expired && !row.dead():
+			return &connectors.HeldError{What: "pipeline " + to + " in " + d.name, By: row.by()}
+		}
+		k, err := knownOf(ctx, tx, from)
+		if err != nil {
+			return err
+		}
+		if k.Nothing() {
+			return connectors.NameUnknown(from)
+		}
+		if err := d.aloneTx(ctx, tx, lease); err != nil {
+			return err
+		}
+		return d.renameTx(ctx, tx, from, to)
+	})
+	if err != nil {
+		return err
+	}
+	return d.Release(ctx, moved)
+}
+
+func (d *Destination) renameTx(ctx context.Context, tx *tx, from, to string) error {
+	k, err := knownOf(ctx, tx, to)
+	if err != nil {
+		return err
+	}
+	if !k.Nothing() {
+		return connectors.NameTaken(to)
+	}
+	history, err := manifestsOf(ctx, tx, from, 0, math.MaxInt64, math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(history)
+	renamed, err := checkpoints.Renamed(history, to)
+	if err != nil {
+		return &connectors.DamagedError{What: "the history of pipeline " + from, Reason: err.Error()}
+	}
+	owned, err := ownedOf(ctx, tx, from)
+	if err != nil {
+		return err
+	}
+	for _, o := range owned {
+		if o.known.Gone {
+			continue
+		}
+		comment := strings.Replace(o.comment, targets.Mark(from, o.identity), targets.Mark(to, o.identity), 1)
+		if err := tx.script(ctx, "COMMENT ON TABLE "+tableOf(o.sink)+" IS "+duck.Literal(comment)); err != nil {
+			return err
+		}
+	}
+	if err := forgetTx(ctx, tx, to); err != nil { // of a run that never committed
+		return err
+	}
+	tables, err := ofPipelines(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, table := range tables {
+		if err := tx.exec(ctx, "UPDATE etl."+duck.Quote(table)+" SET pipeline = $1 WHERE pipeline = $2", to, from); err != nil {
+			return err
+		}
+	}
+	seqs, parents, sums := make([]int64, len(renamed)), make([]string, len(renamed)), make([]string, len(renamed))
+	for i, m := range renamed {
+		seqs[i], parents[i], sums[i] = m.Seq, m.ParentSHA, m.Checksum()
+	}
+	if err := tx.exec(ctx, sql("reseal-manifests"), to, seqs, parents, sums); err != nil {
+		return err
+	}
+	return tx.exec(ctx, sql("reseal-pipeline"), to, d.file)
+}
+
+// Adopt puts marks back.
+func (d *Destination) Adopt(ctx context.Context, head connectors.Head, sinks []connectors.SinkSpec) (tables []string, err error) {
+	lease := connectors.Lease{Pipeline: head.Manifest.Pipeline, Holder: uuid.NewString()}
+	err = d.alone(ctx, "adopt tables", lease, func(tx *tx) error {
+		tables = nil
+		if err := d.checkHead(ctx, tx, head.Manifest.Pipeline, head.Manifest.Seq); err != nil {
+			return err
+		}
+		owners, err := ownersOf(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, sink := range sinks {
+			own, owned := owners[targets.Key(schemaOf(sink), sink.Table)]
+			there, err := find(ctx, tx, sink)
+			if err != nil {
+				return err
+			}
+			if !owned || own.Pipeline != head.Manifest.Pipeline || there == nil || there.kind != "r" || there.name != sink.Table || strings.Contains(there.comment, own.Identity) {
+				continue
+			}
+			marked := targets.Marked(there.comment, own.Pipeline, own.Identity)
+			if err := tx.script(ctx, "COMMENT ON TABLE "+tableOf(sink)+" IS "+duck.Literal(marked)); err != nil {
+				return err
+			}
+			if err := checkTarget(ctx, tx, head.Manifest, sink, owners); err != nil {
+				return err
+			}
+			tables = append(tables, sink.Name)
+		}
+		return tx.exec(ctx, sql("release-lease"), lease.Pipeline, lease.Holder)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return tables, nil
+}
+
 // dependents says what else of the database needs a table or its column.
 func dependents(sink connectors.SinkSpec, err error) error {
 	var server *pgconn.PgError
@@ -135,13 +272,7 @@ func disownTx(ctx context.Context, tx *tx, o ownedTable, pipeline string) error 
 // forgetTx removes the rows of a pipeline from every table of the schema etl that has some, and plans that
 // nobody else has.
 func forgetTx(ctx context.Context, tx *tx, pipeline string) error {
-	var tables []string
-	err := tx.each(ctx, sql("of-pipelines"), nil, func(rows pgx.Rows) error {
-		var table string
-		err := rows.Scan(&table)
-		tables = append(tables, table)
-		return err
-	})
+	tables, err := ofPipelines(ctx, tx)
 	for _, name := range []string{"forget-plans", "forget-parts"} {
 		if err == nil {
 			err = tx.exec(ctx, sql(name), pipeline)
@@ -153,4 +284,15 @@ func forgetTx(ctx context.Context, tx *tx, pipeline string) error {
 		}
 	}
 	return err
+}
+
+// ofPipelines lists the tables of the schema etl whose rows belong to pipelines.
+func ofPipelines(ctx context.Context, tx *tx) (tables []string, err error) {
+	err = tx.each(ctx, sql("of-pipelines"), nil, func(rows pgx.Rows) error {
+		var table string
+		err := rows.Scan(&table)
+		tables = append(tables, table)
+		return err
+	})
+	return tables, err
 }

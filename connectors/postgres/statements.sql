@@ -241,3 +241,13 @@ DELETE FROM etl.segment_parts WHERE segment_id IN (SELECT segment_id FROM etl.se
 DELETE FROM etl.plans
 WHERE plan_id IN (SELECT plan_id FROM etl.manifests WHERE pipeline = $1)
   AND plan_id NOT IN (SELECT plan_id FROM etl.manifests WHERE pipeline <> $1)
+
+-- name: reseal-manifests
+UPDATE etl.manifests m SET parent_sha = n.parent, checksum = n.sum
+FROM unnest($2::bigint[], $3::text[], $4::text[]) AS n(seq, parent, sum)
+WHERE m.pipeline = $1 AND m.seq = n.seq
+
+-- name: reseal-pipeline
+UPDATE etl.pipelines p SET fence = fence + 1, file_path = nullif($2, ''),
+       manifest_sha = (SELECT checksum FROM etl.manifests m WHERE m.pipeline = $1 AND m.seq = p.seq)
+WHERE pipeline = $1

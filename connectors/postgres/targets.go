@@ -194,8 +194,7 @@ func checkOwn(ctx context.Context, tx *tx, sink connectors.SinkSpec, own targets
 		return differs("rename it back:\n  ALTER TABLE "+now+" RENAME TO "+duck.Quote(sink.Table)+";", "it was renamed to %s", now)
 	}
 	if there.kind != "r" || !strings.Contains(there.comment, own.Identity) {
-		return differs("if it is the same table, put its mark back:\n  COMMENT ON TABLE "+tableOf(sink)+
-			" IS "+duck.Literal(targets.Mark(own.Pipeline, own.Identity))+";\nOtherwise: "+targets.WaysOn,
+		return differs("if it has the rows of the pipeline all the same, `etl adopt FILE` takes it back. Otherwise: "+targets.WaysOn,
 			"it was replaced by another table, or its comment was changed: the mark of the pipeline is not on it")
 	}
 	if !slices.EqualFunc(own.Key, sink.Key, strings.EqualFold) {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"unicode"
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
@@ -42,6 +43,14 @@ func Mark(pipeline, identity string) string {
 	return fmt.Sprintf("kept up to date by etl, pipeline %s; do not edit [%s]", pipeline, identity)
 }
 
+// Marked is a table's comment with the mark after what it says.
+func Marked(comment, pipeline, identity string) string {
+	if comment == "" {
+		return Mark(pipeline, identity)
+	}
+	return comment + "; " + Mark(pipeline, identity)
+}
+
 // Unmarked is a table's comment without the mark: what it said before the table was taken over.
 func Unmarked(comment, pipeline, identity string) string {
 	return strings.TrimSuffix(strings.Replace(comment, Mark(pipeline, identity), "", 1), "; ")
@@ -69,12 +78,20 @@ func (o Owner) Taken(sink connectors.SinkSpec) error {
 		reason += " of " + o.File
 		if _, err := os.Stat(o.File); errors.Is(err, fs.ErrNotExist) {
 			reason += ", which is not there any more"
-			// In quotes, since the name may be a word of SQL.
-			hint = "if this is that file under a new name, it goes on where it stopped once its pipeline has the old name: write CREATE PIPELINE " +
-				duck.Quote(o.Pipeline) + "; in it, or rename it back. Otherwise choose another table"
+			hint = "if this is that file under a new name, say so, and it goes on where it stopped:\n  etl rename " + shellWord(o.Pipeline) + " FILE\nOtherwise choose another table"
 		}
 	}
 	return &connectors.TargetError{Table: sink.Name, Reason: reason, Hint: hint}
+}
+
+// shellWord quotes what a shell would not take as one word.
+func shellWord(name string) string {
+	if strings.IndexFunc(name, func(r rune) bool {
+		return r < 0x80 && r != '_' && r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) < 0 {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 }
 
 // CheckNames refuses names that the engine needs for itself.
