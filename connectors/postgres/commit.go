@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	"lockstep/checkpoints"
 	"lockstep/connectors"
+	"lockstep/connectors/protocol"
 	"lockstep/connectors/staged"
 	"lockstep/connectors/targets"
 )
@@ -16,11 +15,7 @@ import (
 // Commit writes the change in one transaction of the server, and then ends the engine's own transaction
 // the same way. Whatever fails before COMMIT is sent rolls all of it back; what passes by itself, such as
 // a deadlock or a server that restarts, is tried again with the same staged rows under the same fence.
-//
-// When the connection is lost while COMMIT is under way nobody has said how it ended. The row of the
-// pipeline was locked by the transaction, so whoever locks it next, in a new session, comes after its
-// end; and what is then in etl.manifests under (seq, attempt) is the answer. Absent, it was not
-// committed and never will be, and the change may be written again.
+// Their order, and how a commit whose answer is lost is found out about, is in connectors/protocol.
 func (d *Destination) Commit(ctx context.Context, lease connectors.Lease, change *connectors.Change) error {
 	err := d.commit(ctx, lease, change)
 	if err != nil {
@@ -64,61 +59,89 @@ func settledSink(sink connectors.SinkSpec) string { return "sink " + sink.Name }
 
 // attempt is the whole transaction, once.
 func (d *Destination) attempt(ctx context.Context, lease connectors.Lease, change *connectors.Change) error {
-	if err := d.beat.check(lease); err != nil {
-		return err
-	}
-	conn, err := d.connection(ctx)
-	if err != nil {
-		return err
-	}
-	tx, err := openTx(ctx, conn, beginWrite, applicationName(lease.Holder))
-	if err == nil {
-		err = d.writeTx(ctx, tx, lease, change)
-	}
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err == nil {
-		// A lease that ended while the rows were written is another run's by now, or soon.
-		err = d.beat.check(lease)
-	}
+	m := change.Manifest
+	err := protocol.Attempt(ctx, &committing{d: d, lease: lease, change: change}, lease)
 	if err != nil {
 		clear(d.settled)
-		d.rollback(ctx, tx)
-		return err
 	}
-	connectors.Failpoint("before-commit")
-	return d.finish(context.WithoutCancel(ctx), tx, change.Manifest)
-}
-
-// finish sends COMMIT and finds out how it ended. From here on nothing is called off.
-func (d *Destination) finish(ctx context.Context, tx *tx, m checkpoints.Manifest) error {
-	limited, cancel := context.WithTimeout(ctx, time.Minute)
-	sent := tx.end(limited, "COMMIT")
-	cancel()
-	connectors.Failpoint("after-commit")
-	if sent != nil {
-		clear(d.settled)
-		d.disconnect()
-	}
-	there, err := d.committed(ctx, m, sent != nil)
-	if err != nil {
-		return &connectors.UnavailableError{What: d.name, Err: &storeError{fmt.Sprintf("find out whether change %d was committed", m.Seq), err},
+	var unknown *protocol.Unknown
+	var not *protocol.NotCommitted
+	switch {
+	case errors.As(err, &unknown):
+		return &connectors.UnavailableError{What: d.name, Err: &storeError{fmt.Sprintf("find out whether change %d was committed", m.Seq), unknown.Err},
 			Hint: "nothing is lost or doubled: the next run looks, and goes on from what it finds"}
-	}
-	if there {
-		connectors.Failpoint("after-confirm")
-		return nil
-	}
-	if sent == nil {
+	case errors.As(err, &not):
+		return refusal("the tables", not.Err) // constraints that are looked at by COMMIT
+	case errors.Is(err, protocol.ErrMissing):
 		return &mistakeError{fmt.Sprintf("the server said that change %d is committed, but it is not there", m.Seq)}
 	}
-	return refusal("the tables", sent) // constraints that are looked at by COMMIT
+	return err
 }
 
-// committed looks for a change after the end of the transaction that wrote it. Where the end is not known
-// it waits for it.
-func (d *Destination) committed(ctx context.Context, m checkpoints.Manifest, wait bool) (there bool, err error) {
+// committing is a change on its way. It implements protocol.Committing.
+type committing struct {
+	d      *Destination
+	lease  connectors.Lease
+	change *connectors.Change
+	tx     *tx // nil before it began
+}
+
+func (c *committing) Alive() error { return c.d.beat.check(c.lease) }
+
+func (c *committing) Begin(ctx context.Context) error {
+	conn, err := c.d.connection(ctx)
+	if err != nil {
+		return err
+	}
+	c.tx, err = openTx(ctx, conn, beginWrite, applicationName(c.lease.Holder))
+	return err
+}
+
+func (c *committing) Rows(ctx context.Context) error {
+	if err := c.d.createTargetsTx(ctx, c.tx, c.change); err != nil {
+		return err
+	}
+	connectors.Failpoint("after-ddl")
+	for i, sink := range c.change.Sinks {
+		if err := c.d.applyTx(ctx, c.tx, c.change.Manifest.Seq, i, sink); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *committing) Record(ctx context.Context) error {
+	if err := c.d.insertRejectsTx(ctx, c.tx, c.change); err != nil {
+		return err
+	}
+	if err := insertSegmentsTx(ctx, c.tx, c.change.Manifest, c.change.Segments); err != nil {
+		return err
+	}
+	if err := removeSegmentsTx(ctx, c.tx, c.change); err != nil {
+		return err
+	}
+	connectors.Failpoint("after-segments")
+	return c.d.insertManifestTx(ctx, c.tx, c.change)
+}
+
+func (c *committing) Advance(ctx context.Context) (int64, error) {
+	return advanceTx(ctx, c.tx, c.lease, c.change.Manifest)
+}
+
+func (c *committing) Commit(ctx context.Context) error { return c.tx.end(ctx, "COMMIT") }
+
+func (c *committing) Rollback(ctx context.Context) {
+	if c.tx != nil {
+		c.d.rollback(ctx, c.tx)
+	}
+}
+
+func (c *committing) Passes(err error) bool { return passes(err) }
+
+func (c *committing) Leave() { c.d.disconnect() }
+
+func (c *committing) There(ctx context.Context, ended bool) (there bool, err error) {
+	m := c.change.Manifest
 	var seq, n int64
 	look := func(tx *tx) error {
 		err := tx.row(ctx, sql("confirm"), []any{m.Pipeline, m.Seq, m.Attempt}, &n)
@@ -126,11 +149,11 @@ func (d *Destination) committed(ctx context.Context, m checkpoints.Manifest, wai
 		return err
 	}
 	doing := fmt.Sprintf("confirm change %d", m.Seq)
-	if !wait {
-		err = d.read(ctx, doing, look)
+	if !ended {
+		err = c.d.read(ctx, doing, look)
 		return there, err
 	}
-	err = d.inTx(ctx, doing, func(tx *tx) error {
+	err = c.d.inTx(ctx, doing, func(tx *tx) error {
 		// A statement of its own: what another session committed is seen only by those that begin later.
 		if err := tx.row(ctx, sql("lock-pipeline"), []any{m.Pipeline}, &seq); err != nil {
 			return err
@@ -140,34 +163,13 @@ func (d *Destination) committed(ctx context.Context, m checkpoints.Manifest, wai
 	return there, err
 }
 
-// writeTx does everything of a commit but COMMIT, in this order: new tables, rows, then what makes the
-// rows this pipeline's progress, and last the head, which fails if another run has taken over. All
-// writers lock in this order.
-func (d *Destination) writeTx(ctx context.Context, tx *tx, lease connectors.Lease, change *connectors.Change) error {
-	if err := d.createTargetsTx(ctx, tx, change); err != nil {
+func (c *committing) Fence(ctx context.Context) (fence int64, err error) {
+	err = c.d.read(ctx, "read the fence of pipeline "+c.lease.Pipeline, func(tx *tx) error {
+		row, err := pipelineOf(ctx, tx, c.lease.Pipeline)
+		fence = row.fence
 		return err
-	}
-	connectors.Failpoint("after-ddl")
-	for i, sink := range change.Sinks {
-		if err := d.applyTx(ctx, tx, change.Manifest.Seq, i, sink); err != nil {
-			return err
-		}
-	}
-	if err := d.insertRejectsTx(ctx, tx, change); err != nil {
-		return err
-	}
-	if err := insertSegmentsTx(ctx, tx, change.Manifest, change.Segments); err != nil {
-		return err
-	}
-	if err := removeSegmentsTx(ctx, tx, change); err != nil {
-		return err
-	}
-	connectors.Failpoint("after-segments")
-	if err := d.insertManifestTx(ctx, tx, change); err != nil {
-		return err
-	}
-	connectors.Failpoint("after-manifest")
-	return advanceTx(ctx, tx, lease, change.Manifest)
+	})
+	return fence, err
 }
 
 // createTargetsTx makes the tables of sinks that have none yet.

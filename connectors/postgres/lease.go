@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"lockstep/connectors"
+	"lockstep/connectors/protocol"
 )
 
 const (
@@ -51,59 +52,68 @@ func (r leaseRow) by() string {
 	return fmt.Sprintf("another run (pid %d on %s, last sign of life %.0f s ago)", r.pid, r.host, r.age)
 }
 
-// Take enters this run as the holder and bumps the fence, in one transaction: of several that try, the
-// row of the lease lets one through, and only that one bumps. The head is read after it.
+// Take makes this run the only writer of a pipeline; how is in connectors/protocol.
 func (d *Destination) Take(ctx context.Context, pipeline string) (connectors.Lease, connectors.Head, error) {
-	lease := connectors.Lease{Pipeline: pipeline, Holder: uuid.NewString()}
-	// A record that was lost must not be replaced by a new one.
-	var damage *connectors.DamagedError
-	if head, err := d.Head(ctx, pipeline); err != nil && (!errors.As(err, &damage) || head.Manifest.Seq == 0) {
-		return lease, head, err
-	}
-	if err := d.inTx(ctx, "take the lease of pipeline "+pipeline, func(tx *tx) error { return d.takeTx(ctx, tx, &lease) }); err != nil {
-		return lease, connectors.Head{}, err
-	}
-	d.beat.add(lease)
-	head, err := d.Head(ctx, pipeline)
-	if err == nil && head.Fence != lease.Fence {
-		err = &connectors.FencedError{Pipeline: pipeline}
-	}
-	return lease, head, err
+	return protocol.Take(ctx, &taking{d: d, pipeline: pipeline}, connectors.Lease{Pipeline: pipeline, Holder: uuid.NewString()})
 }
 
-func (d *Destination) takeTx(ctx context.Context, tx *tx, lease *connectors.Lease) error {
-	row, there, err := d.leaseRow(ctx, tx, lease.Pipeline)
-	if err != nil {
-		return err
-	}
-	over := uuid.Nil.String() // whose lease may be taken although it has not ended
-	if there && (row.dead() || d.beat.holds(lease.Pipeline, row.holder)) {
-		over = row.holder
-	}
-	// The row may have changed since; the statement looks again.
-	me := self()
-	n, err := tx.count(ctx, sql("take-lease"), lease.Pipeline, lease.Holder, me.host, me.bootID, me.pidSpace, me.pid, me.started, leaseTTL.Seconds(), over)
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		if row, there, err = d.leaseRow(ctx, tx, lease.Pipeline); err != nil {
-			return err
-		}
-		held := &connectors.HeldError{What: "pipeline " + lease.Pipeline + " in " + d.name}
-		if there {
-			held.By = row.by()
-		}
-		return held
-	}
-	if there {
-		defer d.unblock(ctx, tx, row.holder)()
-	}
-	if err := tx.exec(ctx, sql("insert-pipeline"), lease.Pipeline); err != nil {
-		return err
-	}
-	return tx.row(ctx, sql("bump-fence"), []any{lease.Pipeline, d.file}, &lease.Fence)
+// taking is a run on its way to a lease. It implements protocol.Taking.
+type taking struct {
+	d        *Destination
+	pipeline string
+	tx       *tx // of Once
 }
+
+func (t *taking) Head(ctx context.Context) (connectors.Head, error) { return t.d.Head(ctx, t.pipeline) }
+
+func (t *taking) Once(ctx context.Context, fn func() error) error {
+	return t.d.inTx(ctx, "take the lease of pipeline "+t.pipeline, func(tx *tx) error {
+		t.tx = tx
+		return fn()
+	})
+}
+
+func (t *taking) Holder(ctx context.Context) (holder string, gone bool, err error) {
+	row, there, err := t.d.leaseRow(ctx, t.tx, t.pipeline)
+	if err != nil || !there {
+		return "", false, err
+	}
+	return row.holder, row.dead() || t.d.beat.holds(t.pipeline, row.holder), nil
+}
+
+func (t *taking) Enter(ctx context.Context, lease connectors.Lease, over string) (bool, error) {
+	if over == "" {
+		over = uuid.Nil.String()
+	}
+	me := self()
+	n, err := t.tx.count(ctx, sql("take-lease"), t.pipeline, lease.Holder, me.host, me.bootID, me.pidSpace, me.pid, me.started, leaseTTL.Seconds(), over)
+	return n > 0, err
+}
+
+func (t *taking) Held(ctx context.Context) error {
+	row, there, err := t.d.leaseRow(ctx, t.tx, t.pipeline)
+	if err != nil {
+		return err
+	}
+	held := &connectors.HeldError{What: "pipeline " + t.pipeline + " in " + t.d.name}
+	if there {
+		held.By = row.by()
+	}
+	return held
+}
+
+func (t *taking) Bump(ctx context.Context, replaced string) (fence int64, err error) {
+	if replaced != "" {
+		defer t.d.unblock(ctx, t.tx, replaced)()
+	}
+	if err := t.tx.exec(ctx, sql("insert-pipeline"), t.pipeline); err != nil {
+		return 0, err
+	}
+	err = t.tx.row(ctx, sql("bump-fence"), []any{t.pipeline, t.d.file}, &fence)
+	return fence, err
+}
+
+func (t *taking) Keep(lease connectors.Lease) { t.d.beat.add(lease) }
 
 // unblock looks, until it is stopped, whether the session of the run that was taken over keeps this one
 // waiting: stalled between its last statement and COMMIT it holds the row of the pipeline. Only a session

@@ -212,15 +212,10 @@ func insertRangesTx(ctx context.Context, tx *tx, m checkpoints.Manifest, ranges 
 }
 
 // advanceTx moves the head, if this run still is the newest that took the lease and the head is the
-// parent of the change. A transaction that only read the fence could commit after another run bumped it;
-// one that writes the row cannot.
-func advanceTx(ctx context.Context, tx *tx, lease connectors.Lease, m checkpoints.Manifest) error {
+// parent of the change, and gives the number of heads that it moved.
+func advanceTx(ctx context.Context, tx *tx, lease connectors.Lease, m checkpoints.Manifest) (int64, error) {
 	texts := m.Texts()
-	n, err := tx.count(ctx, sql("advance"),
+	return tx.count(ctx, sql("advance"),
 		m.Seq, m.Batch, m.PlanID, texts.Position, texts.PositionSHA(), m.Checksum(),
 		m.Pipeline, m.Incarnation, lease.Fence, m.ParentSeq, m.ParentSHA)
-	if err == nil && n != 1 {
-		err = &connectors.FencedError{Pipeline: m.Pipeline}
-	}
-	return err
 }
