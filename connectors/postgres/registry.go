@@ -13,6 +13,7 @@ import (
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
+	"lockstep/connectors/protocol"
 	"lockstep/connectors/targets"
 	"lockstep/engine/duck"
 )
@@ -91,7 +92,7 @@ func (d *Destination) alone(ctx context.Context, doing string, lease connectors.
 }
 
 func (d *Destination) aloneTx(ctx context.Context, tx *tx, lease connectors.Lease) error {
-	if err := d.takeTx(ctx, tx, &lease); err != nil {
+	if err := protocol.EnterTx(ctx, &taking{d: d, pipeline: lease.Pipeline, tx: tx}, &lease); err != nil {
 		return err
 	}
 	var others int

@@ -42,25 +42,7 @@ func Take(ctx context.Context, t Taking, lease connectors.Lease) (connectors.Lea
 	if head, err := t.Head(ctx); err != nil && (!errors.As(err, &damage) || head.Manifest.Seq == 0) {
 		return lease, head, err
 	}
-	err := t.Once(ctx, func() error {
-		holder, gone, err := t.Holder(ctx)
-		if err != nil {
-			return err
-		}
-		over := ""
-		if gone {
-			over = holder
-		}
-		entered, err := t.Enter(ctx, lease, over)
-		if err != nil {
-			return err
-		}
-		if !entered {
-			return t.Held(ctx)
-		}
-		lease.Fence, err = t.Bump(ctx, holder)
-		return err
-	})
+	err := t.Once(ctx, func() error { return EnterTx(ctx, t, &lease) })
 	if err != nil {
 		return lease, connectors.Head{}, err
 	}
@@ -70,4 +52,25 @@ func Take(ctx context.Context, t Taking, lease connectors.Lease) (connectors.Lea
 		err = &connectors.FencedError{Pipeline: lease.Pipeline}
 	}
 	return lease, head, err
+}
+
+// EnterTx makes a run the holder and gives its lease the new fence, in the transaction of Once.
+func EnterTx(ctx context.Context, t Taking, lease *connectors.Lease) error {
+	holder, gone, err := t.Holder(ctx)
+	if err != nil {
+		return err
+	}
+	over := ""
+	if gone {
+		over = holder
+	}
+	entered, err := t.Enter(ctx, *lease, over)
+	if err != nil {
+		return err
+	}
+	if !entered {
+		return t.Held(ctx)
+	}
+	lease.Fence, err = t.Bump(ctx, holder)
+	return err
 }
