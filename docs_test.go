@@ -221,7 +221,7 @@ var docMasks = []struct {
 	{regexp.MustCompile(`just now|\d+ (s|min) ago`), "AGO"},
 	{regexp.MustCompile(`20\d\d-\d\d-\d\d \d\d:\d\d:\d\d`), "WHEN"},
 	{regexp.MustCompile(`\bplan [0-9a-f]{4}\b`), "plan HASH"},
-	{regexp.MustCompile(`(batch {2,})[0-9a-f]{4}\b`), "${1}HASH"},
+	{regexp.MustCompile(`((?:batch|file) {2,})[0-9a-f]{4}\b`), "${1}HASH"},
 	{regexp.MustCompile(`\d+(\.\d)? k?B (in|of state)`), "SIZE $2"},
 	{regexp.MustCompile(`\betl [^ ]+ \(DuckDB`), "etl VERSION (DuckDB"},
 	{regexp.MustCompile(`go1\.\d+(\.\d+)?, \w+/\w+`), "GO"},

@@ -11,6 +11,8 @@ const (
 	KindRecovery = "recovery"
 	// An environment is the first change under another DuckDB, which was shown to do the same.
 	KindEnvironment = "environment"
+	// A loss accepts that input is gone or was changed after it was read: the position takes it as it is now.
+	KindLoss = "loss"
 )
 
 // Manifest is the durable record of one change.
@@ -28,9 +30,17 @@ type Manifest struct {
 	BatchTime   time.Time              `json:"batch_time"` // UTC, microseconds
 	Position    map[string]PositionSum `json:"position"`   // per source, after the change
 	Sources     map[string]SourceCount `json:"sources"`
-	Sinks       map[string]SinkCount   `json:"sinks"`      // every sink, also one without changes
-	RangesSHA   string                 `json:"ranges_sha"` // over the ranges this change read
-	Live        LiveSum                `json:"live"`       // the segments live after it
+	Sinks       map[string]SinkCount   `json:"sinks"`            // every sink, also one without changes
+	RangesSHA   string                 `json:"ranges_sha"`       // over the ranges this change read
+	Live        LiveSum                `json:"live"`             // the segments live after it
+	Losses      map[string]LossCount   `json:"losses,omitempty"` // per source, what was accepted; of a loss only
+}
+
+// LossCount is what was accepted to be lost of one source.
+type LossCount struct {
+	Splits int   `json:"splits"`
+	Read   int64 `json:"read"`   // rows of them that were read, and stay in the tables
+	Unread int64 `json:"unread"` // rows of them that were given up before they were read
 }
 
 // Env is what the result may depend on besides plan and input.

@@ -23,20 +23,21 @@ func (m Manifest) Check() error {
 		{m.Incarnation >= 1, fmt.Sprintf("incarnation is %d; the first is 1", m.Incarnation)},
 		{m.Batch >= 0 && m.Batch < m.Seq, fmt.Sprintf("batch %d cannot be at seq %d", m.Batch, m.Seq)},
 		{isUUID(m.Attempt), fmt.Sprintf("its attempt %q is not a uuid", m.Attempt)},
-		{slices.Contains([]string{KindBatch, KindCompaction, KindRecovery, KindEnvironment}, m.Kind), fmt.Sprintf("%q is not a kind of change this version knows", m.Kind)},
+		{slices.Contains([]string{KindBatch, KindCompaction, KindRecovery, KindEnvironment, KindLoss}, m.Kind), fmt.Sprintf("%q is not a kind of change this version knows", m.Kind)},
 		{m.PlanID != "", "it names no plan"},
 		{!m.BatchTime.IsZero(), "it has no time"},
 		{m.BatchTime.Equal(Time(m.BatchTime)), "its time is finer than a microsecond"},
 		{m.RangesSHA != "", "it has no checksum of its ranges"},
 		{m.Live.Segments >= 0 && m.Live.wellFormed(), "it has no sum of its live segments"},
 		{m.Kind == KindBatch || len(m.Sources) == 0 && m.quiet(), "only a batch reads input and changes tables"},
+		{(m.Kind == KindLoss) == (len(m.Losses) > 0), "only a loss, and every one, counts what was lost"},
 	}
 	for _, c := range checks {
 		if !c.ok {
 			return m.wrong("%s", c.say)
 		}
 	}
-	return cmp.Or(m.checkPositions(), m.checkSources(), m.checkSinks())
+	return cmp.Or(m.checkPositions(), m.checkLosses(), m.checkSources(), m.checkSinks())
 }
 
 // quiet: no sink was changed.
@@ -67,6 +68,16 @@ func (m Manifest) checkPositions() error {
 		}
 		if _, err := ParseDigest(p.Hash); err != nil {
 			return m.wrong("source %s: position: %v", source, err)
+		}
+	}
+	return nil
+}
+
+func (m Manifest) checkLosses() error {
+	for _, source := range slices.Sorted(maps.Keys(m.Losses)) {
+		c := m.Losses[source]
+		if _, ok := m.Position[source]; !ok || c.Splits < 1 || c.Read < 0 || c.Unread < 0 {
+			return m.wrong("source %s: %d splits with %d and %d rows cannot be lost", source, c.Splits, c.Read, c.Unread)
 		}
 	}
 	return nil

@@ -37,6 +37,7 @@ type Texts struct{ Env, Position, Counts, Live string }
 type counts struct {
 	Sources map[string]SourceCount `json:"sources"`
 	Sinks   map[string]SinkCount   `json:"sinks"`
+	Losses  map[string]LossCount   `json:"losses,omitempty"`
 }
 
 // Texts writes the parts.
@@ -44,7 +45,7 @@ func (m Manifest) Texts() Texts {
 	return Texts{
 		Env:      canonicalJSON(m.Env),
 		Position: canonicalJSON(notNil(m.Position)),
-		Counts:   canonicalJSON(counts{notNil(m.Sources), notNil(m.Sinks)}),
+		Counts:   canonicalJSON(counts{notNil(m.Sources), notNil(m.Sinks), m.Losses}),
 		Live:     canonicalJSON(m.Live),
 	}
 }
@@ -60,7 +61,7 @@ func (m *Manifest) SetTexts(t Texts) error {
 			return fmt.Errorf("its %s cannot be read: %w", part.name, err)
 		}
 	}
-	m.Sources, m.Sinks = c.Sources, c.Sinks
+	m.Sources, m.Sinks, m.Losses = c.Sources, c.Sinks, c.Losses
 	return nil
 }
 

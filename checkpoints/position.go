@@ -24,6 +24,9 @@ type Split struct {
 	Content string // files: xxh3-128 of the bytes, hex; "" elsewhere
 	Seq     int64  // the change that last moved it
 	Times   Times  // of the rows read from it
+	// Lost: what was read of it, or was still to be read, is not there any more, and that was accepted. Content
+	// is then that of the split since, and Next and Rows are of what was read.
+	Lost bool
 }
 
 // Times are the earliest and the latest event time of some rows, in microseconds since 1970, both rounded
@@ -124,6 +127,9 @@ func (s Split) digest(id string) Digest {
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.Next))
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.Rows))
 	b = appendText(b, s.Content)
+	if s.Lost {
+		b = append(b, opLost)
+	}
 	return digestOf(b)
 }
 

@@ -16,12 +16,14 @@ func PositionStep(source string) string { return positionPrefix + source }
 
 const positionPrefix = "position/"
 
-// OpColumn marks what a row of a state segment does: 1 puts the row, 0 deletes its key.
+// OpColumn marks what a row of a state segment does: 1 puts the row, 0 deletes its key. In a position 2 puts a
+// lost split.
 const OpColumn = "_op"
 
 const (
 	opDelete = 0
 	opPut    = 1
+	opLost   = 2
 )
 
 var positionSchema = arrow.NewSchema([]arrow.Field{
@@ -76,7 +78,11 @@ func EncodePosition(source string, seq int64, moved Splits, gone []string) (*Seg
 		add(id, Split{}, opDelete)
 	}
 	for _, id := range slices.Sorted(maps.Keys(moved)) {
-		add(id, moved[id], opPut)
+		op := int8(opPut)
+		if moved[id].Lost {
+			op = opLost
+		}
+		add(id, moved[id], op)
 	}
 	batches = append(batches, b.NewRecordBatch())
 	reader, err := array.NewRecordReader(positionSchema, batches)
@@ -126,7 +132,7 @@ func replayPosition(splits Splits, gone map[string]bool, s *Segment) error {
 			delete(gone, id)
 			split := Split{
 				Next: next[i], Rows: read[i], Size: size[i], ModTime: modtime[i],
-				Content: strings.Clone(content.Value(i)), Seq: seq[i],
+				Content: strings.Clone(content.Value(i)), Seq: seq[i], Lost: op == opLost,
 			}
 			if batch.Column(8).IsValid(i) {
 				split.Times = Times{Some: true, Min: ints(8)[i], Max: ints(9)[i]}

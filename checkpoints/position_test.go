@@ -73,7 +73,7 @@ func encode(t *rapid.T, list []checkpoints.Segment, seq int64, moved checkpoints
 func TestPositionSumCovers(t *testing.T) {
 	base := checkpoints.Splits{"a": {Next: 1, Rows: 2, Size: 3, ModTime: 4, Content: "5", Seq: 6}}
 	// What decides which rows were read is covered; what does not is not.
-	covered := map[string]bool{"Next": true, "Rows": true, "Content": true, "Size": false, "ModTime": false, "Seq": false, "Times": false}
+	covered := map[string]bool{"Next": true, "Rows": true, "Content": true, "Size": false, "ModTime": false, "Seq": false, "Times": false, "Lost": true}
 	for i := range reflect.TypeFor[checkpoints.Split]().NumField() {
 		split := base["a"]
 		field := reflect.ValueOf(&split).Elem().Field(i)
@@ -82,6 +82,8 @@ func TestPositionSumCovers(t *testing.T) {
 			field.SetString("x")
 		case reflect.Struct:
 			field.Set(reflect.ValueOf(checkpoints.Times{Some: true, Min: 1, Max: 2}))
+		case reflect.Bool:
+			field.SetBool(true)
 		default:
 			field.SetInt(99)
 		}

@@ -80,6 +80,9 @@ type Source interface {
 	// Survey holds every split that was read or is there against what was read of it, in the order of their
 	// ids. Unlike Plan it goes on after what was changed. What cannot be told is an error, as in Plan.
 	Survey(ctx context.Context, seen checkpoints.Splits) ([]Standing, error)
+	// Losses lists the splits that was read from and that a run would stop at: changed since, or gone before
+	// all of it was read. Each comes with the entry of the position that makes a run go on.
+	Losses(ctx context.Context, seen checkpoints.Splits) ([]Loss, error)
 	// Recorded makes ranges that were committed before ready to be read again, in their order. Those of
 	// splits that are gone are an InputError; so is, by Finish at the latest, what was changed since.
 	Recorded(ctx context.Context, ranges []checkpoints.Range) ([]Range, error)
@@ -116,6 +119,15 @@ type Standing struct {
 	Was   checkpoints.Split // what was read of it; zero of a new one
 	Moved string            // the id it was read under, when it has another one now
 	Now   Range             // all of it, of a changed or new one
+}
+
+// Loss is a split whose read or unread rows are not there any more.
+type Loss struct {
+	Split  string
+	Shown  string // how messages write it
+	Reason string // as an InputError has it
+	Next   checkpoints.Split
+	Unread int64 // rows that were not read yet, and never will be
 }
 
 // Scan is the input of one batch from one source. The rows are had in one of three ways: as Records

@@ -63,6 +63,10 @@ func (s *arrowSource) Survey(context.Context, checkpoints.Splits) ([]connectors.
 	return nil, nil
 }
 
+func (s *arrowSource) Losses(context.Context, checkpoints.Splits) ([]connectors.Loss, error) {
+	return nil, nil
+}
+
 func (s *arrowSource) Recorded(_ context.Context, ranges []checkpoints.Range) ([]connectors.Range, error) {
 	var out []connectors.Range
 	for _, r := range ranges {

@@ -123,7 +123,7 @@ func (p *Pipeline) rebuild(ctx context.Context, head connectors.Head, newest int
 	if err != nil {
 		return nil, "", err
 	}
-	base, batches := l.manifest.Seq, 0
+	base, batches, forgotten := l.manifest.Seq, 0, ""
 	for seq := base + 1; seq <= head.Manifest.Seq; seq++ {
 		m, err := p.Destination.Manifest(ctx, p.Plan.Name, seq)
 		known := err == nil
@@ -159,8 +159,20 @@ func (p *Pipeline) rebuild(ctx context.Context, head connectors.Head, newest int
 			}
 		}
 		l.manifest = m
+		if m.Kind == checkpoints.KindLoss {
+			whole, err := l.lose(ctx, m)
+			if err != nil {
+				return nil, "", err
+			}
+			if !whole {
+				forgotten = fmt.Sprintf("; the loss that was accepted after batch %d is not there any more, and no input tells it again", m.Batch)
+			}
+		}
 	}
 	if err := l.place(ctx); err != nil {
+		if damaged := (*connectors.DamagedError)(nil); errors.As(err, &damaged) {
+			damaged.Reason += forgotten
+		}
 		return nil, "", err
 	}
 	done = fmt.Sprintf("checkpoint %d", base)

@@ -20,6 +20,8 @@ type database interface {
 	connectors.Registry
 	// History lists the newest n manifests, newest first; 0 lists all.
 	History(ctx context.Context, pipeline string, n int) ([]checkpoints.Manifest, error)
+	// OfKind lists the changes of a kind, oldest first.
+	OfKind(ctx context.Context, pipeline, kind string) ([]checkpoints.Manifest, error)
 	// BatchOf is the number of the batch that a change was, or that it came after.
 	BatchOf(ctx context.Context, pipeline string, seq int64) (int64, error)
 	// Ranges lists everything a pipeline has read, oldest first.

@@ -52,7 +52,7 @@ type listed struct {
 }
 
 func (l listed) waits() bool {
-	return l.State != files.StateRead && l.State != files.StateGone
+	return l.State != files.StateRead && l.State != files.StateGone && l.State != files.StateGivenUp
 }
 
 func printFiles(cmd *cobra.Command, s *session, waitingOnly bool) error {

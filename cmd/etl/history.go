@@ -45,6 +45,7 @@ type change struct {
 	Inserted int64     `json:"inserted"`
 	Updated  int64     `json:"updated"`
 	Deleted  int64     `json:"deleted"`
+	Lost     int       `json:"files_lost,omitempty"` // of a loss that was accepted
 	Plan     string    `json:"plan"`
 }
 
@@ -54,6 +55,9 @@ func changeOf(m checkpoints.Manifest) change {
 		c.Files += s.Splits
 		c.Read += s.Read
 		c.Rejected += s.Rejected
+	}
+	for _, l := range m.Losses {
+		c.Lost += l.Splits
 	}
 	for _, s := range m.Sinks {
 		c.Inserted += s.Inserted
@@ -81,8 +85,12 @@ func printHistory(cmd *cobra.Command, s *session, n int) error {
 		t := newTable("batch", "when", "files", "read", "rejected", "+", "~", "-", "kind", "plan")
 		t.right(1, 3, 4, 5, 6, 7, 8)
 		for _, c := range changes {
+			kind := c.Kind
+			if c.Lost > 0 {
+				kind += " of " + plural(int64(c.Lost), "file")
+			}
 			t.add(fmt.Sprint(c.Batch), c.When.Format("2006-01-02 15:04:05"), thousands(int64(c.Files)), thousands(c.Read), thousands(c.Rejected),
-				thousands(c.Inserted), thousands(c.Updated), thousands(c.Deleted), c.Kind, short(c.Plan))
+				thousands(c.Inserted), thousands(c.Updated), thousands(c.Deleted), kind, short(c.Plan))
 		}
 		return t.print(out)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep/checkpoints"
 	"lockstep/connectors"
 	"lockstep/engine"
 	"lockstep/sql"
@@ -63,7 +64,8 @@ type status struct {
 	Plan     string         `json:"plan,omitempty"`
 	Inputs   []inputStatus  `json:"inputs,omitempty"`
 	Outputs  []outputStatus `json:"outputs,omitempty"`
-	Rejected int64          `json:"rejected"` // by the last batch
+	Rejected int64          `json:"rejected"`         // by the last batch
+	Losses   []lossStatus   `json:"losses,omitempty"` // that were accepted
 	Segments int            `json:"segments"`
 	Bytes    int64          `json:"state_bytes"`
 }
@@ -162,6 +164,13 @@ func (st *status) read(ctx context.Context, s *session) error {
 		st.State = stateInput
 	}
 	st.count(s, found)
+	if exists {
+		losses, err := s.dest.OfKind(ctx, s.script.Name, checkpoints.KindLoss)
+		if err != nil {
+			return err
+		}
+		st.Losses = lossesOf(losses)
+	}
 	return nil
 }
 
@@ -244,6 +253,13 @@ func (st *status) printLine(w io.Writer, now time.Time) {
 	if st.Rejected > 0 {
 		line += fmt.Sprintf(" · %s rejected", thousands(st.Rejected))
 	}
+	if len(st.Losses) > 0 {
+		files := 0
+		for _, l := range st.Losses {
+			files += l.Files
+		}
+		line += fmt.Sprintf(" · %s lost", plural(int64(files), "file"))
+	}
 	if len(st.Outputs) > 0 {
 		var rows int64
 		for _, o := range st.Outputs {
@@ -273,6 +289,9 @@ func (st *status) print(w io.Writer, now time.Time) {
 	}
 	for _, o := range st.Outputs {
 		fmt.Fprintf(w, "output   %s: %s\n", o.Table, plural(o.Rows, "row"))
+	}
+	for _, l := range st.Losses {
+		fmt.Fprintf(w, "lost     %s\n", l.line(now))
 	}
 	if st.Batch != nil {
 		fmt.Fprintf(w, "quality  %s rejected (batch %s)\n", thousands(st.Rejected), thousands(*st.Batch))

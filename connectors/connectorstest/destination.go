@@ -60,6 +60,7 @@ func TestDestination(t *testing.T, empty func(t *testing.T) Database) {
 		{"recovery", testRecovery},
 		{"drop", testDrop},
 		{"rename", testRename},
+		{"loss", testLoss},
 		{"rest", testRest},
 		{"cancel anywhere", testCancelAnywhere},
 		{"random changes", testRandomChanges},

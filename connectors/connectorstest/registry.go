@@ -1,10 +1,12 @@
 package connectorstest
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
+	"lockstep/checkpoints"
 	"lockstep/connectors"
 )
 
@@ -172,4 +174,51 @@ func testRename(t *testing.T, db Database) {
 	r.sameTable()
 	r.commit(rowA.with("U"), rowC.with("D"))
 	must(t, r.Destination.CheckTargets(background, r.head, []connectors.SinkSpec{salesSink}))
+}
+
+// testLoss: a change that only moves the position past what is lost.
+func testLoss(t *testing.T, db Database) {
+	r := start(t, db, salesSink)
+	r.commit(rowA)
+	position := loadPosition(t, r, 1)
+	entry := position["2024/1.csv"]
+	entry.Content, entry.Size, entry.Lost = "c now", 7, true
+	segment, err := checkpoints.EncodePosition("orders", 2, checkpoints.Splits{"2024/1.csv": entry}, nil)
+	must(t, err)
+	loss := func() *connectors.Change {
+		c := r.change()
+		c.Sinks, c.Ranges, c.Rejects, c.Segments = nil, nil, nil, []*checkpoints.Segment{segment}
+		m := &c.Manifest
+		m.Kind, m.Batch, m.Sources = checkpoints.KindLoss, 0, nil
+		m.Position = map[string]checkpoints.PositionSum{"orders": checkpoints.Splits{"2024/1.csv": entry}.Sum()}
+		m.Losses = map[string]checkpoints.LossCount{"orders": {Splits: 1, Read: 10, Unread: 3}}
+		m.RangesSHA, m.Live = checkpoints.RangesSHA(nil), c.Before.After(c.Segments, nil)
+		return c
+	}
+	uncounted := loss()
+	uncounted.Manifest.Losses = nil
+	if err := r.Destination.Commit(background, r.lease, uncounted); err == nil {
+		t.Fatal("a loss that counts nothing was committed")
+	}
+	change := loss()
+	must(t, r.Destination.Commit(background, r.lease, change))
+	r.follow(change, nil)
+	r.again(db)
+	if got := r.head.Manifest.Losses["orders"]; got != (checkpoints.LossCount{Splits: 1, Read: 10, Unread: 3}) {
+		t.Fatalf("the loss is %+v", got)
+	}
+	if got := loadPosition(t, r, 2)["2024/1.csv"]; got != entry {
+		t.Fatalf("the position is %+v, want %+v", got, entry)
+	}
+	kinds, ok := r.Destination.(interface {
+		OfKind(ctx context.Context, pipeline, kind string) ([]checkpoints.Manifest, error)
+	})
+	if ok {
+		found, err := kinds.OfKind(background, pipeline, checkpoints.KindLoss)
+		if err != nil || len(found) != 1 || found[0].Seq != 2 {
+			t.Fatalf("the losses are %v: %v", found, err)
+		}
+	}
+	r.commit(rowB)
+	must(t, r.registry().Rename(background, pipeline, "renamed"))
 }

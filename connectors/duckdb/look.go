@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"strings"
 
+	"lockstep/checkpoints"
 	"lockstep/connectors"
 	"lockstep/engine/duck"
 )
@@ -16,6 +17,30 @@ func (d *Destination) BatchOf(ctx context.Context, pipeline string, seq int64) (
 	var batch int64
 	err := d.eng.QueryRow(ctx, d.sql("batch-of"), []any{pipeline, seq}, &batch)
 	return batch, d.failed("look up a batch", err)
+}
+
+// OfKind lists the changes of a kind, oldest first.
+func (d *Destination) OfKind(ctx context.Context, pipeline, kind string) ([]checkpoints.Manifest, error) {
+	if d.empty {
+		return nil, nil
+	}
+	var seqs []int64
+	err := d.eng.Each(ctx, d.sql("of-kind"), []any{pipeline, kind}, func(rows *sql.Rows) error {
+		var seq int64
+		err := rows.Scan(&seq)
+		seqs = append(seqs, seq)
+		return err
+	})
+	if err != nil {
+		return nil, d.failed("read the manifests of "+pipeline, err)
+	}
+	out := make([]checkpoints.Manifest, len(seqs))
+	for i, seq := range seqs {
+		if out[i], err = d.Manifest(ctx, pipeline, seq); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // Ranges lists everything a pipeline has read, oldest first.

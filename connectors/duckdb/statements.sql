@@ -44,6 +44,9 @@ SELECT seq, incarnation, batch, attempt::VARCHAR, kind, parent_seq, parent_sha, 
        ranges_sha, live, checksum
 FROM {db}.etl.manifests WHERE pipeline = ? AND seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT ?
 
+-- name: of-kind
+SELECT seq FROM {db}.etl.manifests WHERE pipeline = ? AND kind = ? ORDER BY seq
+
 -- name: insert-manifest
 INSERT INTO {db}.etl.manifests (pipeline, seq, incarnation, batch, attempt, kind, parent_seq, parent_sha, plan_id, env,
        batch_time, position, counts, ranges_sha, live, checksum)

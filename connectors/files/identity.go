@@ -60,9 +60,8 @@ func (s *Source) compare(ctx context.Context, found []file, seen checkpoints.Spl
 	}
 	for _, id := range slices.Sorted(maps.Keys(vanished)) {
 		old := vanished[id]
-		if rows := identityOf(old.Content).rows; rows > 0 {
-			return out, s.inputError(id, fmt.Sprintf("is gone, but its rows %d to %d were not read yet", old.Next+1, rows),
-				"put the file back; under another name it is found by its content")
+		if identityOf(old.Content).rows > 0 {
+			return out, s.inputError(id, goneReason(old), "put the file back; under another name it is found by its content; "+s.waysOn(id, true))
 		}
 	}
 	slices.SortFunc(out.unread, func(a, b unread) int { return compareIDs(a.file, b.file) })
@@ -94,11 +93,14 @@ func (s *Source) changed(id string, old checkpoints.Split, size int64, how strin
 		what = fmt.Sprintf("was changed after %d of its %d rows were read", old.Next, rows)
 	}
 	hint := "files that were read must not change: restore the original, and put corrections or new rows in a new file"
+	if old.Lost {
+		what = "was changed after its loss was accepted"
+	}
 	if size > old.Size {
 		hint += fmt.Sprintf("; if it was still being written, cut it back to %d bytes, put what came later in a new file,"+
 			" and let files be written under a name that ends in .tmp and renamed when they are whole", old.Size)
 	}
-	err := s.inputError(id, what+": "+how, hint)
+	err := s.inputError(id, what+": "+how, hint+"; "+s.waysOn(id, false))
 	err.Seq = old.Seq
 	return err
 }

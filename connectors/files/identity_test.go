@@ -14,16 +14,21 @@ import (
 
 const keepOriginal = "\n  files that were read must not change: restore the original, and put corrections or new rows in a new file"
 
+// waysOn is what a message about a changed file of these tests ends with.
+const waysOn = "; or go on:\n  etl backfill FILE --files a.csv    takes it as it is now\n" + without
+
+const without = "  etl accept-loss FILE --source orders --split a.csv    keeps what the table has of it"
+
 func TestChangedFile(t *testing.T) {
 	w := newWorld(t, "in/*.csv", "id BIGINT")
 	w.write("in/a.csv", "id\n1\n")
 	w.take("1")
 	w.write("in/a.csv", "id\n1\n2\n")
 	fails[inputError](w, `source orders: in/a.csv: was changed after it was read: it has 7 bytes now, it had 5`+keepOriginal+
-		"; if it was still being written, cut it back to 5 bytes, put what came later in a new file, and let files be written under a name that ends in .tmp and renamed when they are whole")
+		"; if it was still being written, cut it back to 5 bytes, put what came later in a new file, and let files be written under a name that ends in .tmp and renamed when they are whole"+waysOn)
 	w.write("in/a.csv", "id\n2\n")
 	w.touch("in/a.csv", time.Unix(1_800_000_000, 0))
-	fails[inputError](w, `source orders: in/a.csv: was changed after it was read: it has the same size, but other content`+keepOriginal)
+	fails[inputError](w, `source orders: in/a.csv: was changed after it was read: it has the same size, but other content`+keepOriginal+waysOn)
 }
 
 func TestTouchedFile(t *testing.T) {
@@ -126,7 +131,7 @@ func TestPartlyReadFile(t *testing.T) {
 	t.Run("gone", func(t *testing.T) {
 		w := partly(t)
 		w.must(os.Remove(w.path("in/a.parquet")))
-		fails[inputError](w, "source orders: in/a.parquet: is gone, but its rows 3 to 5 were not read yet\n  put the file back; under another name it is found by its content")
+		fails[inputError](w, "source orders: in/a.parquet: is gone, but its rows 3 to 5 were not read yet\n  put the file back; under another name it is found by its content; or go on without it:\n"+strings.Replace(without, "a.csv", "a.parquet", 1))
 	})
 	t.Run("changed", func(t *testing.T) {
 		w := partly(t)
@@ -193,7 +198,7 @@ func TestReadRecordedRange(t *testing.T) {
 	w.write("in/a.csv", "id\n2\n")
 	w.touch("in/a.csv", time.Unix(1_800_000_000, 0))
 	_, _, err = w.read(done)
-	failed[inputError](t, err, "source orders: in/a.csv: was changed after it was read: it has the same size, but other content"+keepOriginal)
+	failed[inputError](t, err, "source orders: in/a.csv: was changed after it was read: it has the same size, but other content"+keepOriginal+waysOn)
 	w.must(os.Remove(w.path("in/a.csv")))
 	_, _, err = w.read(done)
 	failed[inputError](t, err, "source orders: in/a.csv: is gone, but its rows are needed\n  put the file back")

@@ -42,6 +42,7 @@ const (
 	StateLost    = "lost"      // gone, but its last rows were not read: a run stops there
 	StateUnclear = "ambiguous" // a run stops there, and asks
 	StateEmpty   = "empty"     // 0 bytes: a run stops there
+	StateGivenUp = "given up"  // its loss was accepted: what was read of it stays in the tables
 )
 
 // Look is one file as it stands to what was read.
@@ -87,8 +88,11 @@ func (s *Source) Look(ctx context.Context, seen checkpoints.Splits) ([]Look, err
 	}
 	for id, entry := range vanished {
 		l := Look{Split: id, State: StateGone, Size: entry.Size, Entry: entry}
-		if identityOf(entry.Content).rows > 0 {
+		switch {
+		case identityOf(entry.Content).rows > 0:
 			l.State = StateLost
+		case entry.Lost:
+			l.State = StateGivenUp
 		}
 		out = append(out, l)
 	}
@@ -114,8 +118,11 @@ func (s *Source) lookAtNew(ctx context.Context, f file, vanished map[string]chec
 }
 
 func readState(entry checkpoints.Split) string {
-	if identityOf(entry.Content).rows > 0 {
+	switch {
+	case identityOf(entry.Content).rows > 0:
 		return StatePartly
+	case entry.Lost:
+		return StateGivenUp
 	}
 	return StateRead
 }

@@ -30,6 +30,9 @@ type scan struct {
 // first time, and returns the relation. Rows come in the order of the ranges, except that files
 // with other columns than the ones before are read after those.
 func (s *Source) Read(ctx context.Context, ranges []connectors.Range) (connectors.Scan, error) {
+	if err := s.intact(ranges); err != nil {
+		return nil, err
+	}
 	sc := &scan{s: s, ranges: ranges, verdicts: map[string]verdict{}, rejects: rejects{s: s}}
 	var unhashed []file
 	for _, r := range ranges {

@@ -39,6 +39,9 @@ func (s *Source) Survey(ctx context.Context, seen checkpoints.Splits) ([]connect
 			whole = append(whole, unread{file: f})
 		case err != nil:
 			return nil, err
+		case was.Lost: // what was read of it was something else
+			add(f.id, connectors.StandsChanged, was)
+			whole = append(whole, unread{file: f})
 		default:
 			add(f.id, connectors.StandsSame, was)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"lockstep/checkpoints"
 	"lockstep/connectors"
 	"lockstep/engine/duck"
 )
@@ -17,6 +18,30 @@ func (d *Destination) BatchOf(ctx context.Context, pipeline string, seq int64) (
 		return tx.row(ctx, sql("batch-of"), []any{pipeline, seq}, &batch)
 	})
 	return batch, err
+}
+
+// OfKind lists the changes of a kind, oldest first.
+func (d *Destination) OfKind(ctx context.Context, pipeline, kind string) (out []checkpoints.Manifest, err error) {
+	if d.empty {
+		return nil, nil
+	}
+	err = d.read(ctx, "read the manifests of "+pipeline, func(tx *tx) error {
+		var seqs []int64
+		err := tx.each(ctx, sql("of-kind"), []any{pipeline, kind}, func(rows pgx.Rows) error {
+			var seq int64
+			err := rows.Scan(&seq)
+			seqs = append(seqs, seq)
+			return err
+		})
+		out = make([]checkpoints.Manifest, len(seqs))
+		for i, seq := range seqs {
+			if err == nil {
+				out[i], err = manifestOf(ctx, tx, pipeline, seq)
+			}
+		}
+		return err
+	})
+	return out, err
 }
 
 // Ranges lists everything a pipeline has read, oldest first.

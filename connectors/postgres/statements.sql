@@ -68,6 +68,9 @@ SELECT seq, incarnation, batch, attempt::text, kind, parent_seq, parent_sha, pla
        ranges_sha, live, checksum
 FROM etl.manifests WHERE pipeline = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq DESC LIMIT $4
 
+-- name: of-kind
+SELECT seq FROM etl.manifests WHERE pipeline = $1 AND kind = $2 ORDER BY seq
+
 -- name: insert-manifest
 INSERT INTO etl.manifests (pipeline, seq, incarnation, batch, attempt, kind, parent_seq, parent_sha, plan_id, env,
        batch_time, position, counts, ranges_sha, live, checksum)

@@ -1,0 +1,102 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockstep/checkpoints"
+	"lockstep/connectors"
+)
+
+// Losses lists the files that were changed after they were read, and those that are gone with unread rows.
+func (s *Source) Losses(ctx context.Context, seen checkpoints.Splits) ([]connectors.Loss, error) {
+	looked, err := s.Look(ctx, seen)
+	if err != nil {
+		return nil, err
+	}
+	var out []connectors.Loss
+	for _, l := range looked {
+		if l.State != StateChanged && l.State != StateLost {
+			continue
+		}
+		next := l.Entry
+		next.Lost = true
+		loss := connectors.Loss{Split: l.Split, Shown: s.shown(s.pattern.abs(l.Split)), Reason: l.Problem}
+		was := identityOf(next.Content)
+		if was.rows > 0 {
+			loss.Unread = was.rows - next.Next
+		}
+		next.Content = was.hash // none of it waits
+		if l.State == StateLost {
+			loss.Reason = goneReason(l.Entry)
+		} else if next, err = s.asItIs(ctx, l.Split, next); err != nil {
+			return nil, err
+		}
+		loss.Next = next
+		out = append(out, loss)
+	}
+	return out, nil
+}
+
+// asItIs gives an entry the identity that its file has now.
+func (s *Source) asItIs(ctx context.Context, id string, entry checkpoints.Split) (checkpoints.Split, error) {
+	f, err := s.pattern.stat(id)
+	if err != nil {
+		return entry, s.located(err)
+	}
+	if f == nil {
+		return entry, s.writing(s.pattern.abs(id))
+	}
+	h := hashFile(ctx, f.path, nil, nil)
+	if h.err != nil {
+		return entry, s.unreadable(ctx, *f, h.err)
+	}
+	if now, err := s.pattern.stat(id); err != nil || now == nil || *now != *f {
+		return entry, errors.Join(s.writing(f.path), err)
+	}
+	entry.Size, entry.ModTime, entry.Content = f.size, f.mtime, h.sum
+	return entry, nil
+}
+
+func goneReason(old checkpoints.Split) string {
+	return fmt.Sprintf("is gone, but its rows %d to %d were not read yet", old.Next+1, identityOf(old.Content).rows)
+}
+
+// intact refuses ranges of what is not there any more.
+func (s *Source) intact(ranges []connectors.Range) error {
+	at := slices.IndexFunc(ranges, func(r connectors.Range) bool { return r.Next.Lost })
+	if at < 0 {
+		return nil
+	}
+	return s.inputError(ranges[at].Split, "what was read of it is lost, as was accepted, and cannot be read again",
+		"the table keeps its rows, but nothing tells what they should be\n  "+s.taking(ranges[at].Split))
+}
+
+// waysOn are the commands that go on where a file that was read is another one now, or is gone.
+func (s *Source) waysOn(id string, gone bool) string {
+	ways := "or go on without it:\n"
+	if !gone {
+		ways = "or go on:\n  " + s.taking(id) + "\n"
+	}
+	return ways + "  etl accept-loss FILE --source " + word(s.spec.Name) + " --split " + word(id) + "    keeps what the table has of it"
+}
+
+// taking is the command that makes the table what it would be had a file always been what it is now.
+func (s *Source) taking(id string) string {
+	return "etl backfill FILE --files " + word(id) + "    takes it as it is now"
+}
+
+// word writes a text as one word of a shell.
+func word(text string) string {
+	if strings.IndexFunc(text, func(r rune) bool { return r < 0x80 && !strings.ContainsRune("._/-=", r) && !isWord(r) }) < 0 {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+func isWord(r rune) bool {
+	return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+}
