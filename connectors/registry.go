@@ -44,6 +44,10 @@ func NameUnknown(name string) error {
 // KnownTable is a table that a pipeline keeps.
 type KnownTable struct {
 	Sink      string // as the author wrote it
+	Schema    string
+	Table     string
+	Key       []string
+	Columns   []string // that the pipeline writes, besides its own
 	Rows      int64
 	TakenOver bool // it was there before the pipeline
 	Gone      bool // there is no table of that name, or another one

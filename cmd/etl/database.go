@@ -24,6 +24,8 @@ type database interface {
 	OfKind(ctx context.Context, pipeline, kind string) ([]checkpoints.Manifest, error)
 	// BatchOf is the number of the batch that a change was, or that it came after.
 	BatchOf(ctx context.Context, pipeline string, seq int64) (int64, error)
+	// SeqOf is the change that a batch was; 0 when there is no such batch.
+	SeqOf(ctx context.Context, pipeline string, batch int64) (int64, error)
 	// Ranges lists everything a pipeline has read, oldest first.
 	Ranges(ctx context.Context, pipeline string) ([]connectors.FileRange, error)
 	// Rejects is a query for the session's DuckDB of everything a pipeline has rejected.

@@ -3,6 +3,7 @@ package connectorstest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,7 +37,8 @@ func testDrop(t *testing.T, db Database) {
 	r.commit(rowA, rowC)
 	r.commit(rowB)
 	k := r.known(pipeline)
-	if k.Batch != 1 || k.Changes != 2 || k.Splits != 2 || k.Rejected != 2 || k.Bytes == 0 || len(k.Tables) != 1 || k.Tables[0] != (connectors.KnownTable{Sink: salesSink.Name, Rows: 3}) {
+	if k.Batch != 1 || k.Changes != 2 || k.Splits != 2 || k.Rejected != 2 || k.Bytes == 0 || len(k.Tables) != 1 || k.Tables[0].Sink != salesSink.Name || k.Tables[0].Rows != 3 || k.Tables[0].Table != salesSink.Table ||
+		!slices.Equal(k.Tables[0].Key, salesSink.Key) || len(k.Tables[0].Columns) != 3 || k.Tables[0].TakenOver || k.Tables[0].Gone {
 		t.Fatalf("known is %+v", k)
 	}
 	must(t, r.registry().Drop(background, pipeline, false))

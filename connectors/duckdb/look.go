@@ -19,6 +19,16 @@ func (d *Destination) BatchOf(ctx context.Context, pipeline string, seq int64) (
 	return batch, d.failed("look up a batch", err)
 }
 
+// SeqOf is the change that a batch was; 0 when there is no such batch.
+func (d *Destination) SeqOf(ctx context.Context, pipeline string, batch int64) (int64, error) {
+	if d.empty {
+		return 0, nil
+	}
+	var seq int64
+	err := d.eng.QueryRow(ctx, d.sql("seq-of"), []any{pipeline, batch}, &seq)
+	return seq, d.failed("look up a batch", err)
+}
+
 // OfKind lists the changes of a kind, oldest first.
 func (d *Destination) OfKind(ctx context.Context, pipeline, kind string) ([]checkpoints.Manifest, error) {
 	if d.empty {

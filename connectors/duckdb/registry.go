@@ -46,8 +46,15 @@ func (d *Destination) owned(ctx context.Context, pipeline string) ([]ownedTable,
 	var owned []ownedTable
 	err := d.eng.Each(ctx, d.sql("owned"), []any{pipeline}, func(rows *sql.Rows) error {
 		var o ownedTable
-		err := rows.Scan(&o.sink.Schema, &o.sink.Table, &o.sink.Name, &o.identity, &o.known.TakenOver)
-		o.known.Sink = o.sink.Name
+		var key, columns []any
+		err := rows.Scan(&o.sink.Schema, &o.sink.Table, &o.sink.Name, &o.identity, &o.known.TakenOver, &key, &columns)
+		o.known.Sink, o.known.Schema, o.known.Table = o.sink.Name, o.sink.Schema, o.sink.Table
+		for _, k := range key {
+			o.known.Key = append(o.known.Key, fmt.Sprint(k))
+		}
+		for _, c := range columns {
+			o.known.Columns = append(o.known.Columns, fmt.Sprint(c))
+		}
 		owned = append(owned, o)
 		return err
 	})

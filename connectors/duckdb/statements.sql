@@ -111,6 +111,9 @@ DELETE FROM {db}.etl.checkpoints WHERE pipeline = ? AND incarnation = ?
 -- name: keep-checkpoints
 INSERT INTO {db}.etl.checkpoints SELECT ?, ?, unnest(?::BIGINT[]), unnest(?::VARCHAR[])
 
+-- name: seq-of
+SELECT coalesce(max(seq), 0) FROM {db}.etl.manifests WHERE pipeline = ? AND batch = ? AND kind = 'batch'
+
 -- name: batch-of
 SELECT batch FROM {db}.etl.manifests WHERE pipeline = ? AND seq = ?
 
@@ -185,7 +188,7 @@ SELECT (SELECT count(*) FROM {db}.etl.pipelines WHERE pipeline = $1) + (SELECT c
        (SELECT coalesce(sum(bytes), 0)::BIGINT FROM {db}.etl.segments WHERE pipeline = $1)
 
 -- name: owned
-SELECT schema_name, table_name, sink, table_identity::VARCHAR, taken_over FROM {db}.etl.targets WHERE pipeline = ? ORDER BY sink
+SELECT schema_name, table_name, sink, table_identity::VARCHAR, taken_over, key_cols, own_cols FROM {db}.etl.targets WHERE pipeline = ? ORDER BY sink
 
 -- name: of-pipelines
 SELECT table_name FROM duckdb_columns()

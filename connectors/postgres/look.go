@@ -20,6 +20,17 @@ func (d *Destination) BatchOf(ctx context.Context, pipeline string, seq int64) (
 	return batch, err
 }
 
+// SeqOf is the change that a batch was; 0 when there is no such batch.
+func (d *Destination) SeqOf(ctx context.Context, pipeline string, batch int64) (seq int64, err error) {
+	if d.empty {
+		return 0, nil
+	}
+	err = d.read(ctx, "look up a batch", func(tx *tx) error {
+		return tx.row(ctx, sql("seq-of"), []any{pipeline, batch}, &seq)
+	})
+	return seq, err
+}
+
 // OfKind lists the changes of a kind, oldest first.
 func (d *Destination) OfKind(ctx context.Context, pipeline, kind string) (out []checkpoints.Manifest, err error) {
 	if d.empty {

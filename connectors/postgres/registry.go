@@ -57,8 +57,8 @@ func ownedOf(ctx context.Context, tx *tx, pipeline string) ([]ownedTable, error)
 	var owned []ownedTable
 	err := tx.each(ctx, sql("owned"), []any{pipeline}, func(rows pgx.Rows) error {
 		var o ownedTable
-		err := rows.Scan(&o.sink.Schema, &o.sink.Table, &o.sink.Name, &o.identity, &o.known.TakenOver)
-		o.known.Sink = o.sink.Name
+		err := rows.Scan(&o.sink.Schema, &o.sink.Table, &o.sink.Name, &o.identity, &o.known.TakenOver, &o.known.Key, &o.known.Columns)
+		o.known.Sink, o.known.Schema, o.known.Table = o.sink.Name, o.sink.Schema, o.sink.Table
 		owned = append(owned, o)
 		return err
 	})

@@ -98,6 +98,9 @@ SELECT $1, $2, r.place, r.source, r.split_id, r.from_off, r.to_off, r.rows, r.co
 FROM unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[])
   WITH ORDINALITY AS r(source, split_id, from_off, to_off, rows, content_id, place)
 
+-- name: seq-of
+SELECT coalesce(max(seq), 0) FROM etl.manifests WHERE pipeline = $1 AND batch = $2 AND kind = 'batch'
+
 -- name: batch-of
 SELECT batch FROM etl.manifests WHERE pipeline = $1 AND seq = $2
 
@@ -228,7 +231,7 @@ SELECT (SELECT count(*) FROM etl.pipelines WHERE pipeline = $1) + (SELECT count(
        (SELECT coalesce(sum(bytes), 0)::bigint FROM etl.segments WHERE pipeline = $1)
 
 -- name: owned
-SELECT schema_name, table_name, sink, table_identity::text, taken_over FROM etl.targets WHERE pipeline = $1 ORDER BY sink COLLATE "C"
+SELECT schema_name, table_name, sink, table_identity::text, taken_over, key_cols, own_cols FROM etl.targets WHERE pipeline = $1 ORDER BY sink COLLATE "C"
 
 -- name: other-lanes
 SELECT count(*) FROM etl.leases WHERE pipeline = $1 AND lane <> 'live' AND expires_at > clock_timestamp()
