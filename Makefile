@@ -6,6 +6,7 @@ export CGO_ENABLED := 1
 RELEASE := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 6s
 SOAK ?= 10m
+AT_LEAST ?= 3000
 
 .PHONY: help build demo test soak bench lint fuzz clean
 
@@ -23,13 +24,13 @@ demo: build ## run an example on its files, add a day, run again, show and check
 test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
 	go test -race -short -timeout 40m $$(go list ./... | grep -v -e '^lockstep$$' -e '/cmd/etl$$' -e '/planner$$')
 	go test -race -timeout 40m ./cmd/etl -run 'TestScript/^(run|follow.*|interrupt|held.*|folders|getenv)$$'
-	go test -timeout 40m -skip '^TestKill' . ./cmd/etl ./planner
-	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=12 go test -count 1 -v -timeout 40m -run '^TestKill' .
+	go test -timeout 40m -skip '^Test(Kill|Faults)' . ./cmd/etl ./planner
+	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=12 LOCKSTEP_FAULTS=6 LOCKSTEP_AT_LEAST=300 go test -count 1 -v -timeout 40m -run '^Test(Kill|Faults)' .
 	LOCKSTEP_CASES=1000 go test -count 1 -v -timeout 40m -run '^TestRandom(Queries|Pipelines)$$' ./planner ./engine
 	$(MAKE) fuzz
 
-soak: ## kill the real binary for $(SOAK), then draw random queries for $(SOAK)
-	LOCKSTEP_SOAK=$(SOAK) LOCKSTEP_KILLS=5 go test -timeout 0 -count 1 -v -run '^TestKill' .
+soak: ## kill the real binary, its server and its connections for 3 x $(SOAK), then draw random queries for $(SOAK)
+	LOCKSTEP_SOAK=$(SOAK) LOCKSTEP_KILLS=5 LOCKSTEP_AT_LEAST=$(AT_LEAST) go test -timeout 0 -count 1 -v -run '^Test(Kill|Faults)' .
 	@timeout $(SOAK) sh -c 'while out=$$(LOCKSTEP_CASES=4000 go test -timeout 0 -count 1 -v -run "^TestRandom(Queries|Pipelines)$$" ./planner ./engine); \
 		do echo "$$out" | grep -E "queries:|pipelines in"; done; echo "$$out"; exit 1'; test $$? -eq 124
 

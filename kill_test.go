@@ -60,6 +60,7 @@ func TestKillAtEveryFailpoint(t *testing.T) {
 		for _, name := range failpoints(destination) {
 			n := counted[destination+" "+name]
 			t.Logf("%-9s %-18s %5d kills", destination, name, n)
+			count(t, destination, "killed at "+name, n)
 			if total += n; n == 0 && !t.Failed() && (destination == "duckdb" || pgtest.Available()) {
 				t.Errorf("%s %s: no kill", destination, name)
 			}
@@ -107,14 +108,15 @@ func killAt(t *testing.T, newJob func(*testing.T, string) *job, etl, name string
 func TestKillAtRandom(t *testing.T) {
 	etl := buildETL(t, "duckdb_arrow")
 	for destination, newJob := range destinations {
-		t.Run(destination, func(t *testing.T) { killAtRandom(t, newJob(t, etl)) })
+		t.Run(destination, func(t *testing.T) { killAtRandom(t, destination, newJob(t, etl)) })
 	}
 }
 
-func killAtRandom(t *testing.T, j *job) {
+func killAtRandom(t *testing.T, destination string, j *job) {
 	kills := envInt("LOCKSTEP_RANDOM_KILLS", 5)
 	longest := 300 * time.Millisecond
 	start, counted := time.Now(), 0
+	defer func() { count(j.t, destination, "killed at random", counted) }()
 	for round := 0; counted < kills || time.Since(start) < soak(); round++ {
 		if round > 40*kills && soak() == 0 {
 			t.Fatalf("only %d of %d kills after %d rounds", counted, kills, round)

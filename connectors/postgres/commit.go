@@ -64,6 +64,9 @@ func (d *Destination) attempt(ctx context.Context, lease connectors.Lease, chang
 	if err != nil {
 		clear(d.settled)
 	}
+	if blocked(err) {
+		d.endReplaced(ctx, m.Pipeline)
+	}
 	var unknown *protocol.Unknown
 	var not *protocol.NotCommitted
 	switch {

@@ -66,6 +66,8 @@ type Destination struct {
 	empty bool      // opened to read, and no pipeline ever wrote to it
 	beat  *heartbeat
 
+	replaced map[string]string // by pipeline: whose lease this run has taken over
+
 	// settled holds what a confirmed commit of this process has established, so that the next one need
 	// not look again: plans that are stored, tables that are this pipeline's and fit their sinks. It is
 	// forgotten after any error.

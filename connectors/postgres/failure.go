@@ -60,6 +60,12 @@ func passes(err error) bool {
 	return lost(err)
 }
 
+// blocked tells that a lock was waited for in vain.
+func blocked(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && server.Code == "55P03"
+}
+
 // lost tells errors of the connection itself from answers of the server.
 func lost(err error) bool {
 	var network net.Error

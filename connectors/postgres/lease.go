@@ -104,6 +104,11 @@ func (t *taking) Held(ctx context.Context) error {
 
 func (t *taking) Bump(ctx context.Context, replaced string) (fence int64, err error) {
 	if replaced != "" {
+		// A transaction that it still has open cannot be committed any more, but holds rows.
+		if err := t.tx.exec(ctx, sql("terminate-sessions"), applicationName(replaced)); err != nil {
+			return 0, err
+		}
+		t.d.replaced[t.pipeline] = replaced
 		defer t.d.unblock(ctx, t.tx, replaced)()
 	}
 	if err := t.tx.exec(ctx, sql("insert-pipeline"), t.pipeline); err != nil {
@@ -144,6 +149,18 @@ func (d *Destination) unblock(ctx context.Context, tx *tx, holder string) (stop 
 		}
 	}()
 	return func() { cancel(); <-done }
+}
+
+// endReplaced ends the sessions of the run that this one has taken a lease over from: one that woke up and stalled
+// again holds rows that are waited for. Nothing of it can be committed.
+func (d *Destination) endReplaced(ctx context.Context, pipeline string) {
+	replaced := d.replaced[pipeline]
+	if replaced == "" {
+		return
+	}
+	if conn, err := d.connection(ctx); err == nil {
+		_, _ = conn.Exec(ctx, sql("terminate-sessions"), applicationName(replaced)) // the next try shows
+	}
 }
 
 // Release gives the lease back; one that was taken over is left alone.

@@ -89,7 +89,7 @@ func TestOneWins(t *testing.T) {
 	const many = 12
 	dests := make([]*Destination, many)
 	for i := range dests {
-		dests[i] = &Destination{config: first.config, name: "mart", settled: map[string]bool{}, patience: patience}
+		dests[i] = &Destination{config: first.config, name: "mart", settled: map[string]bool{}, replaced: map[string]string{}, patience: patience}
 		dests[i].beat = &heartbeat{d: dests[i]}
 		defer dests[i].Close()
 	}
@@ -159,6 +159,53 @@ func TestStalledHolder(t *testing.T) {
 	}
 	_, err = other.Exec(ctx, "COMMIT")
 	must(t, err)
+}
+
+// TestStalledOnRows: a run that stalls with rows of its table locked does not keep its successor from writing them.
+func TestStalledOnRows(t *testing.T) {
+	ctx := context.Background()
+	dsn := pgtest.Start(t).Database(t)
+	_, dest := open(t, dsn)
+	lease, head, err := dest.Take(ctx, "p")
+	must(t, err)
+	commit := func(row int) {
+		t.Helper()
+		change := wireChange(t, dest, head, row)
+		must(t, dest.Commit(ctx, lease, change))
+		head.Fresh, head.Manifest, head.LastBatch = false, change.Manifest, change.Manifest.Batch
+	}
+	commit(1)
+	must(t, dest.Release(ctx, lease))
+	shell, err := pgx.Connect(ctx, dsn)
+	must(t, err)
+	defer shell.Close(ctx)
+	stalled := func(holder string) *pgx.Conn {
+		t.Helper()
+		conn, err := pgx.Connect(ctx, dsn)
+		must(t, err)
+		t.Cleanup(func() { _ = conn.Close(ctx) })
+		_, err = conn.Exec(ctx, "BEGIN; SET LOCAL application_name = 'etl "+holder+"'; LOCK TABLE wire")
+		must(t, err)
+		return conn
+	}
+	// It stalls before it is taken over.
+	old := holder(t, shell, process{host: "elsewhere"}, -time.Second)
+	first := stalled(old)
+	lease, head, err = dest.Take(ctx, "p")
+	must(t, err)
+	start := time.Now()
+	commit(2)
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("the commit waited for %v", took)
+	}
+	// It wakes up, and stalls again.
+	second := stalled(old)
+	commit(3)
+	for _, conn := range []*pgx.Conn{first, second} {
+		if _, err := conn.Exec(ctx, "COMMIT"); err == nil {
+			t.Error("the stalled session lives")
+		}
+	}
 }
 
 // TestHeartbeat: a lease is renewed while its run does something long, and a run whose lease is another's

@@ -37,7 +37,7 @@ func Open(ctx context.Context, eng *duck.Engine, dsn string, access Access) (*De
 		return nil, &connectors.UnavailableError{What: access.Name, Err: err,
 			Hint: "write it as postgres://user:password@host:5432/database or as host=… dbname=… user=…"}
 	}
-	d := &Destination{eng: eng, config: config, name: access.Name, readOnly: access.ReadOnly, file: access.File, settled: map[string]bool{}}
+	d := &Destination{eng: eng, config: config, name: access.Name, readOnly: access.ReadOnly, file: access.File, settled: map[string]bool{}, replaced: map[string]string{}}
 	d.beat = &heartbeat{d: d}
 	// A server that is not there at the start is said at once; one that goes away later is waited for.
 	if err := d.prepare(ctx); err != nil {

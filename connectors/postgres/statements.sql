@@ -59,6 +59,10 @@ INSERT INTO etl.pipelines (pipeline, incarnation, fence, seq, last_batch) VALUES
 -- name: bump-fence
 UPDATE etl.pipelines SET fence = fence + 1, file_path = nullif($2, '') WHERE pipeline = $1 RETURNING fence
 
+-- name: terminate-sessions
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+WHERE application_name = $1 AND pid <> pg_backend_pid()
+
 -- name: terminate-blocker
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 WHERE pid = ANY (pg_blocking_pids($1::int)) AND application_name = $2

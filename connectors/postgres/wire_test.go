@@ -2,13 +2,9 @@ package postgres
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"io"
-	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,158 +15,6 @@ import (
 	"lockstep/connectors"
 	"lockstep/connectors/postgres/pgtest"
 )
-
-// proxy stands between a run and the server. Its faults look at the messages on the wire.
-type proxy struct {
-	listener net.Listener
-	socket   string
-
-	mu    sync.Mutex
-	fault func(statement string) (before, after bool) // cut before a statement goes to the server, or before its answer comes back
-	cuts  int
-	conns []net.Conn
-	wg    sync.WaitGroup
-}
-
-func startProxy(t *testing.T, socket string) *proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	p := &proxy{listener: l, socket: socket}
-	p.wg.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			p.wg.Go(func() { p.serve(client) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		p.mu.Lock()
-		for _, c := range p.conns {
-			_ = c.Close()
-		}
-		p.mu.Unlock()
-		p.wg.Wait()
-	})
-	return p
-}
-
-func (p *proxy) serve(client net.Conn) {
-	server, err := net.Dial("unix", p.socket)
-	if err != nil {
-		_ = client.Close()
-		return
-	}
-	p.mu.Lock()
-	p.conns = append(p.conns, client, server)
-	p.mu.Unlock()
-	closeBoth := func() { _ = client.Close(); _ = server.Close() }
-	var swallow sync.Once
-	silent := make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer closeBoth()
-		buf := make([]byte, 1<<16)
-		for {
-			n, err := server.Read(buf)
-			if err != nil {
-				return
-			}
-			select {
-			case <-silent: // the server has answered; nobody hears it
-				return
-			default:
-			}
-			if _, err := client.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-	}()
-	defer func() { closeBoth(); <-done }()
-	if _, err := copyMessage(server, client); err != nil { // the startup packet has no type
-		return
-	}
-	for {
-		head := make([]byte, 5)
-		if _, err := io.ReadFull(client, head); err != nil {
-			return
-		}
-		body := make([]byte, binary.BigEndian.Uint32(head[1:])-4)
-		if _, err := io.ReadFull(client, body); err != nil {
-			return
-		}
-		if statement := statementIn(head[0], body); statement != "" {
-			before, after := p.hit(statement)
-			if before {
-				return
-			}
-			if after {
-				swallow.Do(func() { close(silent) })
-			}
-		}
-		if _, err := server.Write(append(head, body...)); err != nil {
-			return
-		}
-	}
-}
-
-func copyMessage(to io.Writer, from io.Reader) (int, error) {
-	size := make([]byte, 4)
-	if _, err := io.ReadFull(from, size); err != nil {
-		return 0, err
-	}
-	body := make([]byte, binary.BigEndian.Uint32(size)-4)
-	if _, err := io.ReadFull(from, body); err != nil {
-		return 0, err
-	}
-	return to.Write(append(size, body...))
-}
-
-// statementIn is the text of a Query or Parse message.
-func statementIn(kind byte, body []byte) string {
-	switch kind {
-	case 'Q':
-		return string(body[:len(body)-1])
-	case 'P':
-		for i, b := range body { // the name comes first
-			if b == 0 {
-				rest := body[i+1:]
-				for j, c := range rest {
-					if c == 0 {
-						return string(rest[:j])
-					}
-				}
-			}
-		}
-	}
-	return ""
-}
-
-func (p *proxy) hit(statement string) (before, after bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.fault == nil {
-		return false, false
-	}
-	before, after = p.fault(statement)
-	if before || after {
-		p.cuts++
-	}
-	return before, after
-}
-
-// set gives the proxy its next fault, and tells how often the one before came.
-func (p *proxy) set(fault func(string) (bool, bool)) (cuts int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	cuts = p.cuts
-	p.fault, p.cuts = fault, 0
-	return cuts
-}
 
 // wireChange is a change that inserts one row.
 func wireChange(t *testing.T, d *Destination, head connectors.Head, row int) *connectors.Change {
@@ -191,18 +35,15 @@ func wireChange(t *testing.T, d *Destination, head connectors.Head, row int) *co
 	return &connectors.Change{Manifest: m, Plan: plan, Before: head.Manifest.Live, Local: tx, Sinks: []connectors.SinkChange{{Sink: sink, Table: "staged", Counts: counts}}}
 }
 
-// TestWire cuts the connection at every statement of a commit: before the statement reaches the server,
-// and before its answer comes back. At COMMIT the answer that nobody hears is a commit all the same. Each
+// TestWire cuts the connection at every statement of a commit, and inside its COPY: before the message reaches the
+// server, in the middle of it, and before its answer comes back. At COMMIT the answer that nobody hears is a commit all the same. Each
 // time the change is there once, because the run asks, and writes it again only if it is not.
 func TestWire(t *testing.T) {
 	ctx := context.Background()
 	cluster := pgtest.Start(t)
 	dsn := cluster.Database(t)
-	p := startProxy(t, cluster.Socket())
-	config, err := pgx.ParseConfig(dsn)
-	must(t, err)
-	address := p.listener.Addr().(*net.TCPAddr)
-	_, dest := open(t, "host=127.0.0.1 port="+strconv.Itoa(address.Port)+" user=etl sslmode=disable dbname="+config.Database)
+	p := cluster.Proxy(t)
+	_, dest := open(t, p.DSN(t, dsn))
 	lease, head, err := dest.Take(ctx, "p")
 	must(t, err)
 	shell, err := pgx.Connect(ctx, dsn)
@@ -225,19 +66,20 @@ func TestWire(t *testing.T) {
 	commit()
 	// How many statements a commit has.
 	statements := 0
-	p.set(func(string) (bool, bool) { statements++; return false, false })
+	p.Set(func(pgtest.Message) pgtest.Cut { statements++; return pgtest.Not })
 	commit()
-	p.set(nil)
-	for _, answer := range []bool{false, true} {
+	p.Set(nil)
+	for _, cut := range []pgtest.Cut{pgtest.Before, pgtest.Inside, pgtest.After} {
 		for at := range statements {
 			n := 0
-			p.set(func(string) (bool, bool) {
-				n++
-				hit := n == at+1
-				return hit && !answer, hit && answer
+			p.Set(func(pgtest.Message) pgtest.Cut {
+				if n++; n == at+1 {
+					return cut
+				}
+				return pgtest.Not
 			})
 			commit()
-			if cuts := p.set(nil); cuts != 1 {
+			if cuts := p.Set(nil); cuts != 1 {
 				t.Errorf("cut %d was made %d times", at, cuts)
 			}
 		}
@@ -245,30 +87,30 @@ func TestWire(t *testing.T) {
 	// The answer to COMMIT is swallowed, several times in a row.
 	for range 5 {
 		swallowed := 0
-		p.set(func(s string) (bool, bool) {
-			if s == "COMMIT" && swallowed < 2 {
+		p.Set(func(m pgtest.Message) pgtest.Cut {
+			if m.Text == "COMMIT" && swallowed < 2 {
 				swallowed++
-				return false, true
+				return pgtest.After
 			}
-			return false, false
+			return pgtest.Not
 		})
 		commit()
-		if p.set(nil) == 0 {
+		if p.Set(nil) == 0 {
 			t.Error("no COMMIT went by")
 		}
 	}
 	// COMMIT never arrives: not committed, and then written again.
 	lost := 0
-	p.set(func(s string) (bool, bool) {
-		if s == "COMMIT" && lost < 2 {
+	p.Set(func(m pgtest.Message) pgtest.Cut {
+		if m.Text == "COMMIT" && lost < 2 {
 			lost++
-			return true, false
+			return pgtest.Before
 		}
-		return false, false
+		return pgtest.Not
 	})
 	commit()
-	p.set(nil)
-	t.Logf("%d commits, each of %d statements", row, statements)
+	p.Set(nil)
+	t.Logf("%d commits, each of %d messages", row, statements)
 }
 
 // TestTerminated: the server ends the session while it writes, again and again.
