@@ -66,15 +66,18 @@ func quoteNonFinite(doc string) string {
 	return b.String()
 }
 
+// tables are the sources that DuckDB has a table for, and whether files of them may be replaced.
+type tables map[string]bool
+
 // binder turns DuckDB's bound plan into the IR.
 type binder struct {
-	sources map[string]bool
+	sources tables
 	file    func(int) int
 	ctes    map[int]Node // common table expressions
 }
 
 // bind plans a SELECT over the empty source tables.
-func bind(ctx context.Context, eng *duck.Engine, sources map[string]bool, q composed) (Node, error) {
+func bind(ctx context.Context, eng *duck.Engine, sources tables, q composed) (Node, error) {
 	tree, err := serialize(ctx, eng, "json_serialize_plan", q)
 	if err != nil {
 		return nil, err
@@ -223,11 +226,12 @@ func (b *binder) nodeAndExprs(in, n object, key string) (Node, []*Expr, error) {
 
 func (b *binder) scan(n object) (Node, error) {
 	source := text(child(n, "function_data"), "table")
-	if !b.sources[source] || text(n, "name") != "seq_scan" {
+	replaced, known := b.sources[source]
+	if !known || text(n, "name") != "seq_scan" {
 		return nil, refuse(-1, "declare what is read with CREATE SOURCE", "table function %s is not a source", text(n, "name"))
 	}
 	names, types := children(n, "names"), children(n, "returned_types")
-	s := &Scan{Source: source}
+	s := &Scan{Source: source, Replaced: replaced}
 	for _, c := range children(n, "column_indexes") {
 		ci, _ := c.(object)
 		if kind := text(ci, "index_type"); kind != "FULL_READ" || len(children(ci, "child_indexes")) > 0 {

@@ -23,10 +23,11 @@ func (d delta) withWeight() string {
 
 type compiler struct {
 	plan  *Plan
-	whole map[string]*Aggregate // rows → all that is kept of them
-	folds map[string]*fold      // rows → the step that keeps them
-	steps map[string]*changes   // local steps, by step key
-	reads map[string]int        // source → scans of it
+	whole map[string]*Aggregate  // rows → all that is kept of them
+	folds map[string]*fold       // rows → the step that keeps them
+	steps map[string]*changes    // local steps, by step key
+	reads map[string]int         // source → scans of it
+	rows  map[string]*sourceRows // source whose files may be replaced → its rows
 }
 
 // InputRelation is the relation the engine provides for a source during a batch, with the source's
@@ -36,6 +37,9 @@ func InputRelation(source string) string { return "_in_" + source }
 func (c *compiler) delta(n Node) delta {
 	switch n := n.(type) {
 	case *Scan:
+		if n.Replaced {
+			return c.replaced(n)
+		}
 		c.reads[n.Source]++
 		return delta{sql: "SELECT " + selection(qualified(n.Cols)) + " FROM " + duck.Quote(InputRelation(n.Source)) + " AS _t", types: n.Type}
 	case *Filter:

@@ -82,6 +82,10 @@ func (e *explanation) step(s Step) {
 	case *Top:
 		e.top(s, n)
 	}
+	if s.source != "" {
+		e.item("keeps", "the rows of %s, by file and number: those of a replaced file are taken back", s.source)
+		e.item("state", "every row: %d columns", len(s.State.Cols))
+	}
 }
 
 func (e *explanation) aggregate(s Step, a *Aggregate) {

@@ -121,7 +121,7 @@ func (c *compiler) foldStep(a *Aggregate) *fold {
 		step.Nulls = fmt.Sprintf("SELECT count(*) FROM %s WHERE %s", f.table, anyNullIn(groups))
 	}
 	c.plan.state = append(c.plan.state, canonicalFold(step.ID, a, accs))
-	if scan, ok := a.In.(*Scan); ok {
+	if scan, ok := a.In.(*Scan); ok && !scan.Replaced {
 		step.Counts = scan.Source
 		step.Counted = fmt.Sprintf(`SELECT coalesce(sum("_n" - coalesce("_old__n", 0)), 0)::BIGINT FROM %s`, f.table)
 	}

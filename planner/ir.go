@@ -46,9 +46,10 @@ type Node interface {
 
 // Scan reads columns of a source.
 type Scan struct {
-	Source string
-	Cols   []string
-	Type   []string
+	Source   string
+	Cols     []string
+	Type     []string
+	Replaced bool // files of the source may be replaced, which takes back their rows
 }
 
 // Filter keeps the rows for which every conjunct is true.

@@ -127,7 +127,7 @@ func addPlace(n Node, sources map[string]bool) Node {
 	}
 	s := n.(*Scan)
 	sources[s.Source] = true
-	return &Scan{Source: s.Source, Cols: append(slices.Clone(s.Cols), placeFile, placeRow), Type: append(slices.Clone(s.Type), "VARCHAR", "BIGINT")}
+	return &Scan{Source: s.Source, Replaced: s.Replaced, Cols: append(slices.Clone(s.Cols), placeFile, placeRow), Type: append(slices.Clone(s.Type), "VARCHAR", "BIGINT")}
 }
 
 // hasPlace: the scan reads the place.
@@ -209,16 +209,21 @@ func (p *planning) addPlaces(sink *Sink) bool {
 	sink.OneShot = "SELECT " + strings.Join(names, ", ") + " FROM (" + query(root) + ")"
 	for i := range p.plan.Sources {
 		s := &p.plan.Sources[i]
-		if !sources[s.Name] || len(s.Shown()) < len(s.Columns) {
-			continue
+		if sources[s.Name] && len(s.Shown()) == len(s.Columns) && !p.addPlaceTo(s) {
+			return false
 		}
-		for _, c := range s.Columns {
-			if lower(c.Name) == placeFile || lower(c.Name) == placeRow {
-				p.fault(s.Decl.Head, "give it another name", "the column name %s is taken by the place of a row", c.Name)
-				return false
-			}
-		}
-		s.Columns = append(s.Columns, placeColumns()...)
 	}
+	return true
+}
+
+// addPlaceTo gives a source the columns of the place. It is false after a fault.
+func (p *planning) addPlaceTo(s *Source) bool {
+	for _, c := range s.Columns {
+		if lower(c.Name) == placeFile || lower(c.Name) == placeRow {
+			p.fault(s.Decl.Head, "give it another name", "the column name %s is taken by the place of a row", c.Name)
+			return false
+		}
+	}
+	s.Columns = append(s.Columns, placeColumns()...)
 	return true
 }

@@ -34,7 +34,10 @@ type Source struct {
 	// EventTime is the column of WATERMARK FOR, which says when a row happened; "" without one.
 	EventTime string
 	watermark string // canonical
-	Reads     int    // how many steps scan it in a batch
+	// Replaced: a file that was read may be replaced. InputRelation has the rows it has now, and
+	// WithdrawnRelation names the files whose rows of before are taken back.
+	Replaced bool
+	Reads    int // how many steps scan it in a batch
 }
 
 // Column is a column of a source.
@@ -100,7 +103,8 @@ type Step struct {
 	Counted             string // SELECT of how many of the batch's rows the step has folded
 	Pos                 int    // byte offset in the pipeline file, -1 unknown
 
-	node Node // what it computes
+	node   Node   // what it computes
+	source string // or the source whose rows it keeps
 }
 
 // both sets the statements for either way of comparing keys.

@@ -19,7 +19,7 @@ func Compile(ctx context.Context, script *sql.Script, infer Infer) (*Plan, error
 	}
 	defer eng.Close()
 	p := &planning{
-		eng: eng, script: script, tables: map[string]bool{}, casts: map[string]string{}, types: map[string]string{},
+		eng: eng, script: script, tables: tables{}, casts: map[string]string{}, types: map[string]string{},
 		plan:  &Plan{Script: script, Name: script.Name},
 		scope: &scope{columns: map[string][]string{}, broken: map[string]bool{}, later: map[string]bool{}},
 	}
@@ -43,7 +43,7 @@ type planning struct {
 	script *sql.Script
 	plan   *Plan
 	scope  *scope
-	tables map[string]bool   // sources that DuckDB has a table for
+	tables tables
 	above  []*sql.View       // without fault, in the order of the file
 	types  map[string]string // DuckDB's names of declared types, by how they are declared
 	casts  map[string]string // of constants: what is wrong with them, by their SQL
@@ -164,6 +164,10 @@ func (p *planning) sources(ctx context.Context, infer Infer) error {
 				return err
 			}
 		}
+		if source.Replaced = s.FilesMode() == "replace"; source.Replaced {
+			p.tables[source.Name] = true
+			p.addPlaceTo(&source)
+		}
 		p.plan.Sources = append(p.plan.Sources, source)
 	}
 	return nil
@@ -249,7 +253,7 @@ func (p *planning) typeOf(ctx context.Context, declared sql.Expr) (string, error
 
 // finish compiles the steps once everything is known to be right.
 func (p *planning) finish(ctx context.Context) error {
-	c := &compiler{plan: p.plan, whole: map[string]*Aggregate{}, folds: map[string]*fold{}, steps: map[string]*changes{}, reads: map[string]int{}}
+	c := &compiler{plan: p.plan, whole: map[string]*Aggregate{}, folds: map[string]*fold{}, steps: map[string]*changes{}, reads: map[string]int{}, rows: map[string]*sourceRows{}}
 	for i := range p.plan.Sinks {
 		c.gather(p.plan.Sinks[i].root)
 	}

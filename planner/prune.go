@@ -26,7 +26,7 @@ func keep(n Node, want []int) (Node, []int) {
 	switch n := n.(type) {
 	case *Scan:
 		columns, at := sortedUnique(want, func(i int) string { return lower(n.Cols[i]) })
-		s := &Scan{Source: n.Source}
+		s := &Scan{Source: n.Source, Replaced: n.Replaced}
 		for _, i := range columns {
 			s.Cols, s.Type = append(s.Cols, n.Cols[i]), append(s.Type, n.Type[i])
 		}

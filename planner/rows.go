@@ -28,7 +28,7 @@ func (p *planning) rows(ctx context.Context, s *sql.Source, columns []Column) ([
 			inputs = append(inputs, c)
 		}
 	}
-	p.tables[lower(name)] = true
+	p.tables[lower(name)] = false
 	ok, err := p.tableOf(ctx, s, inputs)
 	if ok && len(inputs) < len(columns) {
 		if err = p.computed(ctx, s, columns); err == nil {

@@ -248,6 +248,8 @@ func (c *checker) aggregateExactness(a *Agg, in []exactness) exactness {
 // they are from does.
 func retracts(n Node) bool {
 	switch n := n.(type) {
+	case *Scan:
+		return n.Replaced
 	case *Top:
 		return true
 	case *Aggregate:

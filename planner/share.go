@@ -9,6 +9,9 @@ import "slices"
 // gather adds the aggregates of a sink to those that group the same rows.
 func (c *compiler) gather(root Node) {
 	walkNodes(root, func(n Node) {
+		if scan, ok := n.(*Scan); ok && scan.Replaced {
+			c.gatherRows(scan)
+		}
 		a, ok := n.(*Aggregate)
 		if !ok || a.needsRows() {
 			return
@@ -51,7 +54,7 @@ func joined(a, b Node) Node {
 	switch a := a.(type) {
 	case *Scan:
 		b := b.(*Scan)
-		s := &Scan{Source: a.Source}
+		s := &Scan{Source: a.Source, Replaced: a.Replaced}
 		columns, _ := sortedUnique(append(slices.Clone(a.Cols), b.Cols...), lower)
 		for _, name := range columns {
 			from, i := a, slices.Index(a.Cols, name)

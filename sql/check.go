@@ -171,6 +171,18 @@ func checkFiles(list []Option, f *faults) {
 	}
 }
 
+// FilesMode is what the option files of a source says, append when it is not given.
+func (s *Source) FilesMode() string {
+	for _, o := range s.With {
+		if strings.EqualFold(o.Name.Text, "files") {
+			if mode, known := o.filesMode(); known {
+				return mode
+			}
+		}
+	}
+	return "append"
+}
+
 // filesMode is the value of the option files, and whether it is one of filesModes.
 func (o Option) filesMode() (string, bool) {
 	mode, fixed := o.Value.Text.literal()

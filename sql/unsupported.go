@@ -46,8 +46,8 @@ func unsupportedFiles(with []Option, later func(Span, string, string)) {
 		if !strings.EqualFold(o.Name.Text, "files") {
 			continue
 		}
-		if mode, known := o.filesMode(); known && mode != "append" {
-			later(o.Span, "files = '"+mode+"' is", "write each change to a new file: files = 'append'")
+		if mode, known := o.filesMode(); known && mode != "append" && mode != "replace" {
+			later(o.Span, "files = '"+mode+"' is", "write each change to a new file: files = 'append'; or write changed files anew: files = 'replace'")
 		}
 	}
 }
