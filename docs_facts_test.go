@@ -335,7 +335,6 @@ var docRefused = []struct{ about, text string }{
 	{"", "CREATE SOURCE u (k INTEGER) FROM 'in/*.csv' ENVELOPE UPSERT;"},
 	{"", "CREATE SOURCE u (k INTEGER) FROM 'in/*.csv' ENVELOPE DEBEZIUM;"},
 	{"", "CREATE SOURCE u (k INTEGER) FROM 'in/*.csv' WITH (files = 'growing');"},
-	{"", "CREATE SOURCE u (k INTEGER) FROM 'in/*.csv' WITH (files = 'replace');"},
 	{"", "CREATE SOURCE u (k INTEGER) FROM 'in/*.csv' WITH (files = 'snapshot');"},
 	{"", "CREATE SOURCE u (k INTEGER) FROM 's3://bucket/*.csv' WITH (format = 'csv');"},
 	{"", "CREATE SOURCE u (k INTEGER) FROM 'in/*.csv' WITH (hive_partitioning = true);"},

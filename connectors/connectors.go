@@ -60,6 +60,9 @@ type Limit struct {
 }
 
 // Range is a half-open piece [From, To) of a split, in the source's own offsets.
+//
+// A range from 0 of a split that the position has already replaces what was read of it: only sources
+// whose splits may be replaced have such.
 type Range struct {
 	Split string
 	From  int64

@@ -135,6 +135,9 @@ func (p *project) open() *opened {
 		for _, c := range s.Columns {
 			spec.Columns = append(spec.Columns, connectors.SourceColumn{Name: c.Name, Type: c.Type, NotNull: c.NotNull, Metadata: c.Metadata, Computed: c.Computed})
 		}
+		if s.Replaced {
+			spec.Options = map[string]connectors.Option{"files": {Raw: "'replace'", Text: "replace"}}
+		}
 		src, err := files.Open(ctx, eng, spec)
 		fatal(err)
 		sources[s.Name] = src

@@ -51,10 +51,25 @@ func (l *life) read(ctx context.Context, w *work) (*inputs, error) {
 // relate creates the relation that the plan knows the source by.
 func (l *life) relate(ctx context.Context, in *input) error {
 	relation, err := l.relation(ctx, in)
+	if err == nil && in.plan.Replaced {
+		err = l.withdraw(ctx, in)
+	}
 	if err != nil {
 		return err
 	}
 	return l.view(ctx, planner.InputRelation(in.plan.Name), in.plan.Columns, relation)
+}
+
+// withdraw names the splits whose rows of before are taken back: those that are read from their beginning
+// again, and those that are gone.
+func (l *life) withdraw(ctx context.Context, in *input) error {
+	files := append([]string{}, in.gone...)
+	for _, r := range in.ranges {
+		if _, read := l.position[in.plan.Name][r.Split]; read && r.From == 0 {
+			files = append(files, r.Split)
+		}
+	}
+	return l.Duck.Exec(ctx, "CREATE OR REPLACE TEMP TABLE "+duck.Quote(planner.WithdrawnRelation(in.plan.Name))+" AS SELECT unnest(?::VARCHAR[]) AS file", files)
 }
 
 // view gives columns of a relation a name.

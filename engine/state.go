@@ -83,15 +83,23 @@ func (l *life) gather(ctx context.Context, step planner.Step, segments []checkpo
 	return l.Duck.Exec(ctx, "DROP TABLE "+one)
 }
 
-// newestRows selects the newest of the gathered rows of every key.
+// newestRows selects the newest of the gathered rows of every key. DuckDB gives the columns that a window
+// sorts by out of its sort keys, in which −0.0 has become 0.0: numbers of that kind are sorted as text.
 func newestRows(t planner.Table, segments int) string {
 	query := "SELECT * FROM " + duck.Quote(gathered)
 	if segments < 2 {
 		return query
 	}
 	over := "ORDER BY _seq DESC"
-	if key := keyColumns(t); key != "" {
-		over = "PARTITION BY " + key + " " + over
+	if t.Key > 0 {
+		key := make([]string, t.Key)
+		for i, c := range t.Cols[:t.Key] {
+			key[i] = duck.Quote(c.Name)
+			if c.Type == "DOUBLE" || c.Type == "FLOAT" {
+				key[i] = "CAST(" + key[i] + " AS VARCHAR)"
+			}
+		}
+		over = "PARTITION BY " + strings.Join(key, ", ") + " " + over
 	}
 	return query + " QUALIFY row_number() OVER (" + over + ") = 1"
 }

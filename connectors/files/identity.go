@@ -39,7 +39,13 @@ func (s *Source) compare(ctx context.Context, found []file, seen checkpoints.Spl
 			fresh = append(fresh, f)
 			continue
 		}
-		if err := s.confirm(ctx, f, &old); err != nil {
+		err := s.confirm(ctx, f, &old)
+		var changed *connectors.InputError
+		if errors.As(err, &changed) && s.settings.replaced {
+			fresh = append(fresh, f) // it may be another file under this name
+			continue
+		}
+		if err != nil {
 			return out, err
 		}
 		if old != seen[f.id] {
@@ -162,6 +168,10 @@ func (s *Source) findRenamed(ctx context.Context, fresh []file, vanished map[str
 		byContent[h.sum] = slices.Delete(slices.Clone(ids), at, at+1)
 		delete(vanished, id)
 		out.gone = append(out.gone, id)
+		if s.settings.replaced { // its rows are known by its name
+			out.unread = append(out.unread, unread{file: f})
+			continue
+		}
 		old.ModTime = f.mtime
 		out.moved[f.id] = old
 		if identityOf(old.Content).rows > 0 {

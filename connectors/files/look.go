@@ -38,6 +38,7 @@ const (
 	StatePartly  = "partly read" // a large Parquet file
 	StateWaiting = "waiting"
 	StateChanged = "changed"   // since it was read: a run stops there
+	StateAnew    = "replaced"  // since it was read, which the source allows: it is read anew
 	StateGone    = "gone"      // read to its end, and moved away: no matter
 	StateLost    = "lost"      // gone, but its last rows were not read: a run stops there
 	StateUnclear = "ambiguous" // a run stops there, and asks
@@ -75,6 +76,9 @@ func (s *Source) Look(ctx context.Context, seen checkpoints.Splits) ([]Look, err
 		if err := s.confirm(ctx, f, &entry); err != nil {
 			if l.State, l.Problem, err = stopped(StateChanged, err); err != nil {
 				return nil, err
+			}
+			if s.settings.replaced {
+				l.State, l.Problem = StateAnew, ""
 			}
 		}
 		out = append(out, l)

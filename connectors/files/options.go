@@ -45,6 +45,7 @@ type settings struct {
 
 	maxRejects allowance
 	repeats    string // new, renamed, or "": ask
+	replaced   bool   // a file that was read may be replaced
 }
 
 // option is a reader option that may be set. Names and meanings are DuckDB's.
@@ -182,8 +183,12 @@ func (s *settings) set(name string, value connectors.Option, options []option) *
 	case "format":
 		return nil // read by formatOf
 	case "files":
-		if strings.ToLower(value.Text) != "append" {
-			return &Fault{name, "only 'append' is supported by this version: new files are new rows, and a file that was read never changes", ""}
+		switch strings.ToLower(value.Text) {
+		case "append":
+		case "replace":
+			s.replaced = true
+		default:
+			return &Fault{name, "only 'append', where a file that was read never changes, and 'replace' are supported by this version", ""}
 		}
 		return nil
 	case "repeats":

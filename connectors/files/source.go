@@ -1,5 +1,5 @@
 // Package files reads folders of Parquet, CSV and JSON lines as a source: each file is a split, new
-// files are new rows, and a file that was read never changes.
+// files are new rows, and a file that was read never changes, unless the source says files = 'replace'.
 //
 // A file is identified by its path below the folder part of the glob, its size and the hash of its
 // bytes; its time of change only saves hashing it again. What Plan finds for each path:
@@ -8,7 +8,8 @@
 //	  same bytes as a file that vanished    renamed: its entry moves to the new path
 //	size and time as recorded               unchanged: not opened, or planned from where it was left
 //	time differs, bytes are the same        touched: its entry gets the new time
-//	bytes differ                            InputError: what was read can no longer be read again
+//	bytes differ                            InputError: what was read can no longer be read again;
+//	                                        with files = 'replace' planned from its beginning
 //	gone                                    normal when read to its end, else an InputError
 //
 // Parquet files are scanned by DuckDB inside the query that consumes them; a large one is read in
