@@ -55,8 +55,9 @@ func testReplacedFiles(t *testing.T, dsn func() string, want int) {
 		p.dsn = dsn()
 		did := ""
 		for range rapid.IntRange(2, 4).Draw(rt, "runs") {
+			renamed := false
 			for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 3, rapid.ID).Draw(rt, "changes") {
-				did += "\n" + changeFile(t, rt, dir, name)
+				did += "\n" + changeFile(t, rt, dir, name, &renamed)
 			}
 			did += "\nrun"
 			o := p.open()
@@ -85,13 +86,14 @@ func testReplacedFiles(t *testing.T, dsn func() string, want int) {
 
 // changeFile writes a file, new or again, or renames it, perhaps over another that was renamed before; it
 // tells what it did.
-func changeFile(t *testing.T, rt *rapid.T, dir, name string) string {
+func changeFile(t *testing.T, rt *rapid.T, dir, name string, renamed *bool) string {
 	name = filepath.Join(dir, name+".parquet")
-	if _, err := os.Stat(name); err == nil && rapid.IntRange(0, 3).Draw(rt, "rename") == 0 {
+	if _, err := os.Stat(name); err == nil && !*renamed && rapid.IntRange(0, 3).Draw(rt, "rename") == 0 {
 		to := filepath.Join(dir, "x.parquet")
 		if err := os.Rename(name, to); err != nil {
 			rt.Fatal(err)
 		}
+		*renamed = true // the next would take its place before it is seen there
 		return "rename " + filepath.Base(name)
 	}
 	n := rapid.IntRange(1, 8).Draw(rt, "rows")
