@@ -449,8 +449,7 @@ var notShown = map[string]bool{
 	"%s with %d arguments has no incremental rule in this version": true,
 	"%s is not supported":    true,
 	"PIVOT is not supported": true,
-	`\%c is not supported in a string: write the character itself`:                                               true,
-	"only 'append' is supported by this version: new files are new rows, and a file that was read never changes": true,
+	`\%c is not supported in a string: write the character itself`: true,
 }
 
 // firstFault is the message and the hint of the first fault that etl check prints.

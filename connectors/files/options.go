@@ -188,7 +188,7 @@ func (s *settings) set(name string, value connectors.Option, options []option) *
 		case "replace":
 			s.replaced = true
 		default:
-			return &Fault{name, "only 'append', where a file that was read never changes, and 'replace' are supported by this version", ""}
+			return &Fault{name, "takes 'append', where a file that was read never changes, or 'replace'", ""}
 		}
 		return nil
 	case "repeats":

@@ -17,7 +17,7 @@ func TestValidate(t *testing.T) {
 		{"in/*", "format", "csv", ""},
 		{"in/*.csv", "files", "append", ""},
 		{"in/*.csv", "files", "replace", ""},
-		{"in/*.csv", "files", "growing", "option files: only 'append', where a file that was read never changes, and 'replace' are supported by this version"},
+		{"in/*.csv", "files", "growing", "option files: takes 'append', where a file that was read never changes, or 'replace'"},
 		{"in/*.csv", "delin", ";", "option delin: is not an option of csv files\n  did you mean delim?"},
 		{"in/*.csv", "sep", ";", "option sep: is not an option\n  write delim"},
 		{"in/*.csv", "whatever", "1", "option whatever: is not an option of csv files\n  there are allow_quoted_nulls, comment, dateformat, decimal_separator, delim, encoding, escape, files, format, header, max_line_size, max_rejects, null_padding, nullstr, quote, repeats, skip, strict_mode, thousands, timestampformat"},
