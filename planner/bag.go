@@ -84,6 +84,15 @@ func (b *bag) run(in delta) []string {
 	}
 }
 
+// all makes every row of the bag one that is new.
+func (b *bag) all() []string {
+	rows := fmt.Sprintf("SELECT %s FROM %s", join(b.identity(), []string{"_n"}), b.state.Name)
+	return []string{
+		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS %s WHERE false", b.before, rows),
+		fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS %s", b.after, rows),
+	}
+}
+
 // keep brings the bag to what run found.
 func (b *bag) keep() []string {
 	return []string{

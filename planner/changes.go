@@ -15,6 +15,7 @@ type changes struct {
 	onOld      string // true for rows that existed before it
 	distinct   bool   // a row that exists before and after is the same
 	stays      bool   // none that exists ever goes
+	of         Origin // the step, and what it is made from
 }
 
 // delta emits +1 for the new of every changed row and −1 for the old, as far as the conjuncts of a
@@ -42,13 +43,14 @@ func (f *changes) delta(conjuncts []*Expr) delta {
 	if f.distinct {
 		onNew, onOld = "("+f.onNew+" AND NOT "+f.onOld+")", "("+f.onOld+" AND NOT "+f.onNew+")"
 		if f.stays {
-			return delta{sql: side(f.news, 0, onNew), types: f.types}
+			return delta{sql: side(f.news, 0, onNew), types: f.types, of: f.of}
 		}
 	}
 	return delta{
 		sql:      side(f.news, 1, onNew) + " UNION ALL " + side(f.olds, -1, onOld),
 		types:    f.types,
 		weighted: true,
+		of:       f.of,
 	}
 }
 

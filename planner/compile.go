@@ -12,6 +12,7 @@ type delta struct {
 	sql      string
 	types    []string
 	weighted bool
+	of       Origin
 }
 
 func (d delta) withWeight() string {
@@ -41,7 +42,7 @@ func (c *compiler) delta(n Node) delta {
 			return c.replaced(n)
 		}
 		c.reads[n.Source]++
-		return delta{sql: "SELECT " + selection(qualified(n.Cols)) + " FROM " + duck.Quote(InputRelation(n.Source)) + " AS _t", types: n.Type}
+		return delta{sql: "SELECT " + selection(qualified(n.Cols)) + " FROM " + duck.Quote(InputRelation(n.Source)) + " AS _t", types: n.Type, of: Origin{Sources: []string{n.Source}}}
 	case *Filter:
 		if step := c.step(n.In); step != nil {
 			return step.delta(n.Conjuncts)
@@ -55,7 +56,7 @@ func (c *compiler) delta(n Node) delta {
 		if in.weighted {
 			exprs = list(exprs, "_w")
 		}
-		return delta{sql: "SELECT " + exprs + " FROM (" + in.sql + ")", types: n.Types(), weighted: in.weighted}
+		return delta{sql: "SELECT " + exprs + " FROM (" + in.sql + ")", types: n.Types(), weighted: in.weighted, of: in.of}
 	case *Aggregate, *Top:
 		return c.step(n).delta(nil)
 	case *Union:
@@ -84,6 +85,7 @@ func (c *compiler) union(n *Union) delta {
 	for i, in := range n.Ins {
 		branches[i] = c.delta(in)
 		out.weighted = out.weighted || branches[i].weighted
+		out.of = out.of.with(branches[i].of)
 	}
 	parts := make([]string, len(branches))
 	for i, b := range branches {

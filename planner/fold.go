@@ -36,7 +36,7 @@ func (c *compiler) fold(a *Aggregate) *changes {
 	}
 	groups := len(a.Groups)
 	return &changes{table: f.table, types: a.Types(), news: finished(groups, aggs, newAcc), olds: finished(groups, aggs, oldAcc),
-		onNew: f.onNew, onOld: "_had", distinct: len(aggs) == 0, stays: f.stays}
+		onNew: f.onNew, onOld: "_had", distinct: len(aggs) == 0, stays: f.stays, of: f.of}
 }
 
 // fold is a compiled step: what it keeps is asked for by one Aggregate or several.
@@ -45,6 +45,7 @@ type fold struct {
 	onNew  string
 	stays  bool              // no group is ever taken back
 	finish map[string]finish // by canonical form of the aggregate
+	of     Origin
 }
 
 // foldStep compiles an Aggregate to the step that keeps it. One query reads the batch once, groups it and
@@ -62,11 +63,13 @@ func (c *compiler) foldStep(a *Aggregate) *fold {
 		}
 	}
 	parts := []partials{{in: in.sql, groups: groupKeys(a.Groups)}}
+	origin := in.of
 	var accs []accumulator
 	weighted := in.weighted
 	for _, v := range a.distincts() {
 		d := c.delta(v.rows)
 		weighted = weighted || d.weighted
+		origin = origin.with(d.of)
 		of := &foldRules{weighted: d.weighted, called: v.canon, have: map[string]bool{}}
 		for _, agg := range v.aggs {
 			f.finish[agg.canon(below.cols)] = of.rule(v.over(agg, len(a.Groups)))
@@ -107,6 +110,8 @@ func (c *compiler) foldStep(a *Aggregate) *fold {
 		node:    a,
 		State:   state,
 		Pos:     aggregatePosition(a),
+		Of:      origin,
+		All:     []string{f.allGroups(len(a.Groups), state, accs)},
 		Changed: fmt.Sprintf("SELECT %s, (CASE WHEN %s THEN 1 ELSE 0 END)::TINYINT AS _op FROM %s WHERE %s OR _had", state.columnList(), f.onNew, f.table, f.onNew),
 	}
 	groups := plainColumns(len(a.Groups))
@@ -120,6 +125,7 @@ func (c *compiler) foldStep(a *Aggregate) *fold {
 	if len(groups) > 0 && !weighted {
 		step.Nulls = fmt.Sprintf("SELECT count(*) FROM %s WHERE %s", f.table, anyNullIn(groups))
 	}
+	f.of = origin.with(Origin{Steps: []string{step.ID}})
 	c.plan.state = append(c.plan.state, canonicalFold(step.ID, a, accs))
 	if scan, ok := a.In.(*Scan); ok && !scan.Replaced {
 		step.Counts = scan.Source
@@ -153,6 +159,16 @@ func (f *fold) changedGroups(a *Aggregate, batch, same string, state Table, accs
 		f.table,
 		list(each(n, "d.c%[1]d"), strings.Join(merged, ", "), strings.Join(olds, ", "), `s."_n" IS NOT NULL AS _had`),
 		batch, state.Name, matched("d.", same, "s.", plainColumns(n)))
+}
+
+// allGroups makes every group one that is new.
+func (f *fold) allGroups(n int, state Table, accs []accumulator) string {
+	olds := make([]string, len(accs))
+	for i, acc := range accs {
+		olds[i] = "CAST(NULL AS " + acc.typ + ") AS " + oldAcc(acc.name)
+	}
+	return fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s FROM %s",
+		f.table, list(state.columnList(), strings.Join(olds, ", "), "false AS _had"), state.Name)
 }
 
 func prefixed(prefix string) func(string) string {

@@ -93,7 +93,7 @@ func (c *compiler) top(n *Top) *changes {
 	}
 	in := c.delta(n.In)
 	t := &topStep{Top: n, keptRow: keptRows(n.In.Types(), n.Parts), k: len(c.plan.Steps)}
-	step := Step{ID: stepID(n), Kind: "local", node: n, Pos: n.Pos}
+	step := Step{ID: stepID(n), Kind: "local", node: n, Pos: n.Pos, Of: in.of}
 	if in.weighted {
 		t.bag(&step, in)
 	} else {
@@ -110,7 +110,7 @@ func (c *compiler) top(n *Top) *changes {
 			return t.col(prefix)(i)
 		}
 	}
-	f := &changes{table: t.table("n"), types: n.Types(), news: column("c"), olds: column("o"), onNew: "_new", onOld: "_old"}
+	f := &changes{table: t.table("n"), types: n.Types(), news: column("c"), olds: column("o"), onNew: "_new", onOld: "_old", of: in.of.with(Origin{Steps: []string{step.ID}})}
 	c.steps[key] = f
 	return f
 }
@@ -164,6 +164,10 @@ func (t *topStep) first(step *Step, in delta) {
 	b, o, n := t.table("b"), t.table("o"), t.table("n")
 	key := append(t.keyNames(), "_rank")
 	both := fmt.Sprintf("SELECT %[1]s FROM %[2]s UNION ALL SELECT %[1]s FROM %[3]s", list(join(t.names()), "0 AS _"), o, b)
+	step.All = []string{
+		"CREATE OR REPLACE TEMP TABLE " + o + " AS FROM " + state.Name + " WHERE false",
+		t.paired("FROM "+state.Name, "FROM "+o),
+	}
 	step.both(func(same string) (run, keep []string) {
 		return []string{
 				"CREATE OR REPLACE TEMP TABLE " + b + " AS " + t.numbered(t.of(in.sql, "0 AS _")),
@@ -185,7 +189,8 @@ func (t *topStep) first(step *Step, in delta) {
 func (t *topStep) bag(step *Step, in delta) {
 	b := bagOf(t.keptRow, false, t.k)
 	step.State, step.Run, step.Keep, step.Changed = b.state, b.run(in), b.keep(), b.changed()
-	step.Run = append(step.Run, t.paired(t.numbered(b.rows(b.after)), t.numbered(b.rows(b.before))))
+	paired := t.paired(t.numbered(b.rows(b.after)), t.numbered(b.rows(b.before)))
+	step.Run, step.All = append(step.Run, paired), append(b.all(), paired)
 }
 
 func canonicalTop(step string, n *Top, weighted bool) canonicalState {

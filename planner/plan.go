@@ -98,10 +98,12 @@ type Step struct {
 	// after RunPlain, the changed keys with a NULL: when there are any, Run has to do it. "" when only Run can.
 	RunPlain, KeepPlain []string
 	Nulls               string
-	Changed             string // SELECT of the state rows the batch changed, with _op 1 put, 0 deleted
-	Counts              string // the source whose rows Counted counts; "" when a filter stands between
-	Counted             string // SELECT of how many of the batch's rows the step has folded
-	Pos                 int    // byte offset in the pipeline file, -1 unknown
+	Changed             string   // SELECT of the state rows the batch changed, with _op 1 put, 0 deleted
+	All                 []string // in the place of Run: the whole of State is what changed, after nothing
+	Of                  Origin   // what it is made from
+	Counts              string   // the source whose rows Counted counts; "" when a filter stands between
+	Counted             string   // SELECT of how many of the batch's rows the step has folded
+	Pos                 int      // byte offset in the pipeline file, -1 unknown
 
 	node   Node   // what it computes
 	source string // or the source whose rows it keeps
@@ -128,6 +130,7 @@ type Sink struct {
 	NewRows string   // SELECT of the rows that come
 	OldRows string   // SELECT of the rows that go
 	OneShot string   // the author's SELECT, views in front, over tables named like the sources
+	Of      Origin   // what it is made from
 	key     []int
 	root    Node
 	wrote   *authored

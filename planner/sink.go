@@ -15,9 +15,11 @@ func (c *compiler) sink(s *Sink, root Node, index int) {
 	s.Staged = fmt.Sprintf("staged%d", index)
 	width := len(s.Columns)
 	if f, exprs, conjuncts, ok := c.aboveStep(root, s.key); ok {
-		s.Run = []string{f.pairs(pairs, exprs, conjuncts)}
+		s.Run, s.Of = []string{f.pairs(pairs, exprs, conjuncts)}, f.of
 	} else {
-		s.Run, s.Unique = c.collapse(root, pairs, s.key, index)
+		d := c.delta(root)
+		s.Run, s.Unique = d.collapse(pairs, s.key, index)
+		s.Of = d.of
 	}
 	staged := make([]string, width)
 	news := make([]string, width)
@@ -68,8 +70,7 @@ func (c *compiler) aboveStep(root Node, key []int) (f *changes, exprs, conjuncts
 
 // collapse sums a delta to one weight per row, and pairs the rows that come with those that go.
 // The second result counts keys that would have two rows; it must be zero.
-func (c *compiler) collapse(root Node, pairs string, key []int, index int) (run []string, unique string) {
-	d := c.delta(root)
+func (d delta) collapse(pairs string, key []int, index int) (run []string, unique string) {
 	width := len(d.types)
 	rows := fmt.Sprintf("w%d", index)
 	on := make([]string, len(key))

@@ -59,7 +59,7 @@ func (c *compiler) values(a *Aggregate) *changes {
 	in.sql = "SELECT " + list(aliased(sqlAll(read, cols(""))), "_w") + " FROM (" + in.sql + ")"
 	table := fmt.Sprintf("n%d", k)
 	c.plan.Steps = append(c.plan.Steps, Step{ID: stepID(a), Kind: "local", node: a, Pos: aggregatePosition(a),
-		State: v.state, Run: append(v.run(in), v.paired(table)), Keep: v.keep(), Changed: v.changed()})
+		State: v.state, Run: append(v.run(in), v.paired(table)), All: append(v.all(), v.paired(table)), Keep: v.keep(), Changed: v.changed(), Of: in.of})
 	c.plan.state = append(c.plan.state, canonicalState{Step: stepID(a), Rows: describe(a).rows, Keeps: []string{"rows of " + strings.Join(canonAll(read, describe(a.In).cols), "; ")}})
 	column := func(prefix string) columns {
 		return func(i int) string {
@@ -69,7 +69,7 @@ func (c *compiler) values(a *Aggregate) *changes {
 			return fmt.Sprintf("%s%d", prefix, i)
 		}
 	}
-	f := &changes{table: table, types: a.Types(), news: column("c"), olds: column("o"), onNew: "_new", onOld: "_old"}
+	f := &changes{table: table, types: a.Types(), news: column("c"), olds: column("o"), onNew: "_new", onOld: "_old", of: in.of.with(Origin{Steps: []string{stepID(a)}})}
 	c.steps[key] = f
 	return f
 }
