@@ -1,9 +1,12 @@
 package checkpoints
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// Kinds of durable change. Only a batch consumes input and changes tables; the others carry the batch
-// number of the batch before them.
+// Kinds of durable change. Only a batch consumes new input; the others carry the batch number of the batch
+// before them. Corrections make state and tables what they should be; the other kinds leave the tables.
 const (
 	KindBatch      = "batch"
 	KindCompaction = "compaction" // merges segments and drops those that no kept checkpoint needs
@@ -12,8 +15,19 @@ const (
 	// An environment is the first change under another DuckDB, which was shown to do the same.
 	KindEnvironment = "environment"
 	// A loss accepts that input is gone or was changed after it was read: the position takes it as it is now.
-	KindLoss = "loss"
+	KindLoss       = "loss"
+	KindRebuild    = "rebuild"    // a changed plan, from input that was read before and is read again
+	KindRefinalise = "refinalise" // a changed plan, from the kept state; reads nothing
+	KindRepair     = "repair"     // tables that were edited, and state that is not what the input gives
+	KindBackfill   = "backfill"   // the keys of a part of the input, which was changed
 )
+
+// Corrects tells the kinds that may change tables without new input. What such a change did to the state
+// cannot be replayed from the state before it: checkpoints before one that changed the state are of
+// another meaning.
+func Corrects(kind string) bool {
+	return slices.Contains([]string{KindRebuild, KindRefinalise, KindRepair, KindBackfill}, kind)
+}
 
 // Manifest is the durable record of one change.
 type Manifest struct {

@@ -23,13 +23,14 @@ func (m Manifest) Check() error {
 		{m.Incarnation >= 1, fmt.Sprintf("incarnation is %d; the first is 1", m.Incarnation)},
 		{m.Batch >= 0 && m.Batch < m.Seq, fmt.Sprintf("batch %d cannot be at seq %d", m.Batch, m.Seq)},
 		{isUUID(m.Attempt), fmt.Sprintf("its attempt %q is not a uuid", m.Attempt)},
-		{slices.Contains([]string{KindBatch, KindCompaction, KindRecovery, KindEnvironment, KindLoss}, m.Kind), fmt.Sprintf("%q is not a kind of change this version knows", m.Kind)},
+		{Corrects(m.Kind) || slices.Contains([]string{KindBatch, KindCompaction, KindRecovery, KindEnvironment, KindLoss}, m.Kind), fmt.Sprintf("%q is not a kind of change this version knows", m.Kind)},
 		{m.PlanID != "", "it names no plan"},
 		{!m.BatchTime.IsZero(), "it has no time"},
 		{m.BatchTime.Equal(Time(m.BatchTime)), "its time is finer than a microsecond"},
 		{m.RangesSHA != "", "it has no checksum of its ranges"},
 		{m.Live.Segments >= 0 && m.Live.wellFormed(), "it has no sum of its live segments"},
-		{m.Kind == KindBatch || len(m.Sources) == 0 && m.quiet(), "only a batch reads input and changes tables"},
+		{m.Kind == KindBatch || Corrects(m.Kind) || m.quiet(), "a " + m.Kind + " changes no table"},
+		{m.Kind == KindBatch || m.Kind == KindRebuild || m.Kind == KindBackfill || len(m.Sources) == 0, "a " + m.Kind + " reads no input"},
 		{(m.Kind == KindLoss) == (len(m.Losses) > 0), "only a loss, and every one, counts what was lost"},
 	}
 	for _, c := range checks {

@@ -23,6 +23,9 @@ type Destination interface {
 	// CheckTargets compares the sinks with the tables that exist: owner, columns, key, identity and
 	// row count. A difference is a TargetError.
 	CheckTargets(ctx context.Context, head Head, sinks []SinkSpec) error
+	// Found looks at a sink's table as it is, for a correction. What keeps a correction from making it right
+	// is a TargetError.
+	Found(ctx context.Context, pipeline string, sink SinkSpec) (Found, error)
 	// Segments lists the segments live at seq, oldest first, and checks the list against the manifest.
 	Segments(ctx context.Context, pipeline string, incarnation, seq int64) ([]checkpoints.Segment, error)
 	// Listed is Segments without the check.
@@ -140,6 +143,31 @@ type SinkChange struct {
 	Sink   SinkSpec
 	Table  string // temp table of the engine's DuckDB that holds the staged rows; "" when there are none
 	Counts checkpoints.SinkCount
+	// Against is set in corrections: the staged rows were found by comparing with this, not with what
+	// the pipeline left. The table is first brought to the sink's columns and key, and made when there
+	// is none; then Leaving rows leave it; then the staged rows do what they say, whatever change a row
+	// is of. Counts.Deleted includes the leaving rows.
+	Against *Found
+	Leaving int64
+}
+
+// Found is a sink's table as it is. It may be another one than the pipeline left, and of other columns.
+type Found struct {
+	// Relation is what the engine's DuckDB reads its rows from: Columns, and _etl_seq when Seq is set. ""
+	// when the table is to be made, or to be taken over as it stands, empty.
+	Relation string
+	Columns  []string // those of the sink that it has, in the sink's types
+	Seq      bool
+	Lost     []string // the pipeline's own columns that the sink has no more: they leave
+	// OtherKey: its rows are not told apart by the sink's key, so all of them leave.
+	OtherKey bool
+}
+
+// Staged are the counts of the rows that are staged.
+func (s SinkChange) Staged() checkpoints.SinkCount {
+	c := s.Counts
+	c.Deleted -= s.Leaving
+	return c
 }
 
 // FileRange is a range of a split that a change read.

@@ -62,10 +62,8 @@ func (l *life) batch(ctx context.Context, w *work) (*Report, error) {
 // change computes what the batch does, in the open transaction: what changes in the state, staged rows,
 // and the record of both.
 func (l *life) change(ctx context.Context, inputs *inputs) (*connectors.Change, error) {
-	for _, step := range l.Plan.Steps {
-		if err := l.compute(ctx, step); err != nil {
-			return nil, l.computeError(step.Pos, "", err)
-		}
+	if err := l.computeAll(ctx); err != nil {
+		return nil, err
 	}
 	connectors.Failpoint("after-compute")
 	m := l.next()
@@ -107,6 +105,16 @@ func (l *life) change(ctx context.Context, inputs *inputs) (*connectors.Change, 
 	m.Live = change.Before.After(change.Segments, nil)
 	change.Manifest = m
 	return change, nil
+}
+
+// computeAll runs the steps.
+func (l *life) computeAll(ctx context.Context) error {
+	for _, step := range l.Plan.Steps {
+		if err := l.compute(ctx, step); err != nil {
+			return l.computeError(step.Pos, "", err)
+		}
+	}
+	return nil
 }
 
 // next is the manifest of the batch after the last one, before anything is counted.

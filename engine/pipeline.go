@@ -159,10 +159,15 @@ func (p *Pipeline) position(ctx context.Context, m checkpoints.Manifest, segment
 	if err != nil || m.Seq == 0 {
 		return position, err
 	}
-	if err := position.Verify(m.Position); err != nil {
-		return nil, &connectors.DamagedError{What: "the position after batch " + fmt.Sprint(m.Batch), Reason: err.Error()}
+	return position, verified(position, m.Position, m)
+}
+
+// verified compares a position with its sums in a manifest.
+func verified(position checkpoints.Position, sums map[string]checkpoints.PositionSum, m checkpoints.Manifest) error {
+	if err := position.Verify(sums); err != nil {
+		return &connectors.DamagedError{What: "the position after batch " + fmt.Sprint(m.Batch), Reason: err.Error()}
 	}
-	return position, nil
+	return nil
 }
 
 // positionIn is the place of every source that the segments tell.

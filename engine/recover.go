@@ -91,14 +91,18 @@ func (p *Pipeline) upgrade(ctx context.Context, blocked *BlockedError) (*life, e
 		return nil, err
 	}
 	// The last batch is replayed, so the checkpoint is one before it; changes after it read nothing.
+	from, err := p.corrected(ctx, head.Manifest.Seq)
+	if err != nil {
+		return nil, err
+	}
 	before := head.Manifest.Seq
-	for m := head.Manifest; m.Kind != checkpoints.KindBatch && before > 1; {
+	for m := head.Manifest; m.Kind != checkpoints.KindBatch && before > max(1, from); {
 		before--
 		if m, err = p.Destination.Manifest(ctx, p.Plan.Name, before); err != nil {
 			return nil, err
 		}
 	}
-	l, _, err := p.rebuild(ctx, head, before-1, true)
+	l, done, err := p.rebuild(ctx, head, before-1, true)
 	if err != nil {
 		if ctx.Err() == nil {
 			blocked.Comparison.Why += fmt.Sprintf(". Replaying batch %d to see whether this one does the same failed: %v", head.LastBatch, err)
@@ -111,7 +115,11 @@ func (p *Pipeline) upgrade(ctx context.Context, blocked *BlockedError) (*life, e
 	if err := l.replace(ctx, checkpoints.KindEnvironment, &mended); err != nil {
 		return nil, err
 	}
-	p.warn(fmt.Sprintf("%s; batch %d was replayed by this one, %s, and came to the same", blocked.Comparison.Why, head.LastBatch, p.Plan.Hash.DuckDB))
+	what := fmt.Sprintf("batch %d was replayed", head.LastBatch)
+	if before == from {
+		what = "its state was built again from " + done
+	}
+	p.warn(fmt.Sprintf("%s; %s by this one, %s, and came to the same", blocked.Comparison.Why, what, p.Plan.Hash.DuckDB))
 	return l, nil
 }
 
@@ -119,7 +127,11 @@ func (p *Pipeline) upgrade(ctx context.Context, blocked *BlockedError) (*life, e
 // than newest, and the ranges recorded since; done says from what. whole: the head's manifest is intact.
 // Otherwise it is made again from what it must say, and has to give the checksum that the head records.
 func (p *Pipeline) rebuild(ctx context.Context, head connectors.Head, newest int64, whole bool) (l *life, done string, err error) {
-	l, err = p.intact(ctx, head.Manifest.Incarnation, newest)
+	from, err := p.corrected(ctx, head.Manifest.Seq)
+	if err != nil {
+		return nil, "", err
+	}
+	l, anew, err := p.intact(ctx, head.Manifest.Incarnation, from, newest)
 	if err != nil {
 		return nil, "", err
 	}
@@ -130,7 +142,7 @@ func (p *Pipeline) rebuild(ctx context.Context, head connectors.Head, newest int
 		if !known && (seq < head.Manifest.Seq || whole || !recoverable(err)) {
 			return nil, "", err
 		}
-		if !known {
+		if !known && !checkpoints.Corrects(m.Kind) {
 			m.Kind = checkpoints.KindBatch
 			if head.LastBatch == l.manifest.Batch {
 				m.Kind = checkpoints.KindCompaction
@@ -151,9 +163,12 @@ func (p *Pipeline) rebuild(ctx context.Context, head connectors.Head, newest int
 				return nil, "", err
 			}
 		} else if !known {
-			made := l.next()
-			made.Kind, made.Batch, made.Sources, made.Sinks = m.Kind, l.manifest.Batch, nil, standing(l.manifest.Sinks)
-			made.RangesSHA = checkpoints.RangesSHA(nil)
+			made := m // of a correction only the manifest tells what it did
+			if !checkpoints.Corrects(m.Kind) {
+				made = l.next()
+				made.Kind, made.Batch, made.Sources, made.Sinks = m.Kind, l.manifest.Batch, nil, standing(l.manifest.Sinks)
+				made.RangesSHA = checkpoints.RangesSHA(nil)
+			}
 			if m, err = p.remake(ctx, head, m, made); err != nil {
 				return nil, "", err
 			}
@@ -176,8 +191,11 @@ func (p *Pipeline) rebuild(ctx context.Context, head connectors.Head, newest int
 		return nil, "", err
 	}
 	done = fmt.Sprintf("checkpoint %d", base)
-	if base == 0 {
+	switch {
+	case base == 0:
 		done = "the beginning"
+	case anew:
+		done = fmt.Sprintf("everything read until change %d", base)
 	}
 	switch batches {
 	case 0:
@@ -189,24 +207,48 @@ func (p *Pipeline) rebuild(ctx context.Context, head connectors.Head, newest int
 	return l, done, nil
 }
 
-// intact restores the newest checkpoint, not newer than newest, that passes all checks. The last resort
-// is the empty state before batch 0.
-func (p *Pipeline) intact(ctx context.Context, incarnation, newest int64) (*life, error) {
+// corrected finds the newest change, not after seq, that no batch leads to: a correction that changed the
+// state. 0 when there is none. Checkpoints before it are of no use.
+func (p *Pipeline) corrected(ctx context.Context, seq int64) (int64, error) {
+	var after *checkpoints.Manifest // the correction that was met last
+	for ; seq > 0; seq-- {
+		m, err := p.Destination.Manifest(ctx, p.Plan.Name, seq)
+		if err != nil && !recoverable(err) {
+			return 0, err
+		}
+		if after != nil && after.Live != m.Live {
+			return after.Seq, nil
+		}
+		if after = nil; checkpoints.Corrects(m.Kind) {
+			after = &m
+		}
+	}
+	return 0, nil
+}
+
+// intact restores the newest checkpoint, between two changes, that passes all checks. The last resort is
+// the empty state before batch 0; or, when from is a correction, everything that was read until then, anew.
+func (p *Pipeline) intact(ctx context.Context, incarnation, from, newest int64) (l *life, anew bool, err error) {
 	points, err := p.Destination.Points(ctx, p.Plan.Name, incarnation)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	slices.SortFunc(points, func(a, b checkpoints.Point) int { return int(b.Seq - a.Seq) })
 	for _, point := range points {
-		if point.Seq > newest {
+		if point.Seq > newest || point.Seq < from {
 			continue
 		}
 		l, err := p.at(ctx, incarnation, point.Seq)
 		if err == nil || !recoverable(err) {
-			return l, err
+			return l, false, err
 		}
 	}
-	return p.at(ctx, incarnation, 0)
+	if from == 0 {
+		l, err = p.at(ctx, incarnation, 0)
+		return l, false, err
+	}
+	l, err = p.anew(ctx, incarnation, from)
+	return l, true, err
 }
 
 // at restores one checkpoint.
@@ -240,22 +282,9 @@ func (l *life) replay(ctx context.Context, seq int64) (checkpoints.Manifest, err
 	if err != nil {
 		return none, err
 	}
-	w := &work{}
-	for _, s := range l.readSources() {
-		var own []checkpoints.Range
-		for _, r := range recorded {
-			if r.Source == s.Name {
-				own = append(own, r)
-			}
-		}
-		ranges, err := l.Sources[s.Name].Recorded(ctx, own)
-		if err != nil {
-			return none, err
-		}
-		for i, r := range ranges { // the times of the rows read before these
-			ranges[i].Next.Times = l.position[s.Name][r.Split].Times
-		}
-		w.sources = append(w.sources, sourceWork{plan: s, found: connectors.Batch{Ranges: ranges}})
+	w, err := l.recorded(ctx, recorded)
+	if err != nil {
+		return none, err
 	}
 	inputs, err := l.read(ctx, w)
 	defer inputs.close()
@@ -363,23 +392,11 @@ func (l *life) replace(ctx context.Context, kind string, mended *checkpoints.Man
 	if err := l.settle(ctx); err != nil {
 		return err
 	}
-	for _, step := range l.Plan.Steps {
-		seg, err := l.wholeState(ctx, step, m.Seq)
-		if err != nil {
-			return err
-		}
-		if seg != nil {
-			change.Segments = append(change.Segments, seg)
-		}
+	var err error
+	if change.Segments, err = l.allSegments(ctx, m.Seq); err != nil {
+		return err
 	}
 	for _, s := range l.readSources() {
-		seg, err := checkpoints.EncodePosition(s.Name, m.Seq, l.position[s.Name], nil)
-		if err != nil {
-			return err
-		}
-		if seg != nil {
-			change.Segments = append(change.Segments, seg)
-		}
 		m.Position[s.Name] = l.position[s.Name].Sum()
 	}
 	m.RangesSHA, m.Live = checkpoints.RangesSHA(nil), checkpoints.LiveSum{}.After(change.Segments, nil)

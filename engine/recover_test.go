@@ -33,7 +33,13 @@ type half struct {
 
 func halfRead(t *testing.T, q namedQuery, format string, files int) *half {
 	t.Helper()
-	h := &half{project: &project{t: t, dir: t.TempDir(), text: pipelineText(format, q)}, query: q, limit: connectors.Limit{Bytes: 1}}
+	return halfReadTo(t, q, format, files, "")
+}
+
+// halfReadTo: dsn is of a Postgres database, or "".
+func halfReadTo(t *testing.T, q namedQuery, format string, files int, dsn string) *half {
+	t.Helper()
+	h := &half{project: &project{t: t, dir: t.TempDir(), text: pipelineText(format, q), dsn: dsn}, query: q, limit: connectors.Limit{Bytes: 1}}
 	sizes := make([]int, files)
 	for i := range sizes {
 		sizes[i] = 5 + i%7

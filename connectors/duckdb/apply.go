@@ -25,7 +25,10 @@ const opColumn = "_op"
 // somebody edited the table, or when a newer change wrote a row, which the guard on _etl_seq keeps.
 func (d *Destination) applyTx(ctx context.Context, seq int64, change connectors.SinkChange) error {
 	a := apply{d: d, seq: seq, sink: change.Sink, staged: "temp." + duck.Quote(change.Table), target: d.table(schemaOf(change.Sink), change.Sink.Table)}
-	c := change.Counts
+	if change.Against != nil {
+		a.any = true
+	}
+	c := change.Staged()
 	if c.Inserted+c.Updated+c.Deleted == 0 && change.Table == "" {
 		return a.checkCountTx(ctx, c.Rows)
 	}
@@ -58,6 +61,15 @@ type apply struct {
 	staged string
 	target string
 	nulls  bool // a staged key has a NULL in it
+	any    bool // rows of every change may be written: a correction has compared them
+}
+
+// older is the condition that a row of the table is of this change or one before.
+func (a apply) older() string {
+	if a.any {
+		return "true"
+	}
+	return fmt.Sprintf("t.%s <= %d", duck.Quote(seqColumn), a.seq)
 }
 
 // broken is a promise of the engine that does not hold: a mistake of ours, never the analyst's.
@@ -66,8 +78,8 @@ func (a apply) broken(format string, args ...any) error {
 }
 
 func (a apply) deleteTx(ctx context.Context, want int64) error {
-	n, err := a.d.eng.ExecCount(ctx, fmt.Sprintf("MERGE INTO %s AS t USING %s AS s ON %s WHEN MATCHED AND t.%s <= %d THEN DELETE",
-		a.target, a.staged, a.match(), duck.Quote(seqColumn), a.seq))
+	n, err := a.d.eng.ExecCount(ctx, fmt.Sprintf("MERGE INTO %s AS t USING %s AS s ON %s WHEN MATCHED AND %s THEN DELETE",
+		a.target, a.staged, a.match(), a.older()))
 	if err != nil {
 		return a.d.failed("write table "+a.sink.Name, err)
 	}

@@ -86,9 +86,10 @@ func (d *Destination) writeTx(ctx context.Context, lease connectors.Lease, chang
 	return d.advanceTx(ctx, lease, change.Manifest)
 }
 
-// createTargetsTx makes the tables of sinks that have none yet.
+// createTargetsTx makes the tables of sinks that have none yet, and brings those that are corrected to their
+// sinks.
 func (d *Destination) createTargetsTx(ctx context.Context, change *connectors.Change) error {
-	unsettled := func(s connectors.SinkChange) bool { return !d.settled[settledSink(s.Sink)] }
+	unsettled := func(s connectors.SinkChange) bool { return s.Against != nil || !d.settled[settledSink(s.Sink)] }
 	if !slices.ContainsFunc(change.Sinks, unsettled) {
 		return nil
 	}
@@ -99,6 +100,8 @@ func (d *Destination) createTargetsTx(ctx context.Context, change *connectors.Ch
 	for _, s := range change.Sinks {
 		own, owned := owners[targets.Key(schemaOf(s.Sink), s.Sink.Table)]
 		switch {
+		case s.Against != nil:
+			err = d.fitTx(ctx, change.Manifest.Pipeline, s)
 		case !owned:
 			err = d.createTargetTx(ctx, change.Manifest.Pipeline, s.Sink)
 		case own.Pipeline != change.Manifest.Pipeline:

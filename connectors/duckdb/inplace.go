@@ -17,7 +17,7 @@ func (a apply) updateTx(ctx context.Context, c checkpoints.SinkCount) error {
 	if err := a.checkMatchesTx(ctx); err != nil {
 		return err
 	}
-	matched := fmt.Sprintf("%s AND t.%s <= %d AND s.%s", a.match(), duck.Quote(seqColumn), a.seq, duck.Quote(opColumn))
+	matched := fmt.Sprintf("%s AND %s AND s.%s", a.match(), a.older(), duck.Quote(opColumn))
 	n, err := a.d.eng.ExecCount(ctx, fmt.Sprintf("MERGE INTO %s AS t USING %s AS s ON %s = 'D' WHEN MATCHED THEN DELETE", a.target, a.staged, matched))
 	if err := a.wrote(err, n, c.Deleted); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (a apply) checkMatchesTx(ctx context.Context) error {
 		return a.d.failed("write table "+a.sink.Name, err)
 	}
 	switch {
-	case newer > 0:
+	case newer > 0 && !a.any:
 		return a.edited(fmt.Sprintf(rowsNewer, seqColumn, a.seq, newer))
 	case there > 0:
 		return a.edited(fmt.Sprintf(rowsThere, there))

@@ -151,11 +151,18 @@ ORDER BY seq_lo, seq_hi, step_id
 SELECT part, data FROM {db}.etl.segment_parts WHERE segment_id = ? ORDER BY part
 
 -- name: targets
-SELECT schema_name, table_name, t.pipeline, sink, table_identity::VARCHAR, key_cols, coalesce(file_path, '')
+SELECT schema_name, table_name, t.pipeline, sink, table_identity::VARCHAR, key_cols, own_cols, coalesce(file_path, '')
 FROM {db}.etl.targets t LEFT JOIN {db}.etl.pipelines p ON p.pipeline = t.pipeline
 
 -- name: insert-target
 INSERT INTO {db}.etl.targets VALUES (?, ?, ?, ?, ?::VARCHAR[], ?::VARCHAR[], ?, ?)
+
+-- name: forget-target
+DELETE FROM {db}.etl.targets WHERE pipeline = $1 AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3)
+
+-- name: fit-target
+UPDATE {db}.etl.targets SET sink = $4, key_cols = $5::VARCHAR[], own_cols = $6::VARCHAR[]
+WHERE pipeline = $1 AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3)
 
 -- name: table
 SELECT coalesce(comment, '') FROM duckdb_tables()

@@ -26,12 +26,15 @@ func (d *Destination) owners(ctx context.Context) (map[string]targets.Owner, err
 	err := d.eng.Each(ctx, d.sql("targets"), nil, func(rows *sql.Rows) error {
 		var schema, table string
 		var o targets.Owner
-		var key []any
-		if err := rows.Scan(&schema, &table, &o.Pipeline, &o.Sink, &o.Identity, &key, &o.File); err != nil {
+		var key, columns []any
+		if err := rows.Scan(&schema, &table, &o.Pipeline, &o.Sink, &o.Identity, &key, &columns, &o.File); err != nil {
 			return err
 		}
 		for _, k := range key {
 			o.Key = append(o.Key, fmt.Sprint(k))
+		}
+		for _, c := range columns {
+			o.Columns = append(o.Columns, fmt.Sprint(c))
 		}
 		if _, ok := owners[targets.Key(schema, table)]; ok {
 			return &connectors.DamagedError{What: "etl.targets", Reason: fmt.Sprintf("%s.%s is in it twice", schema, table)}
@@ -95,20 +98,13 @@ func (d *Destination) checkOwn(ctx context.Context, sink connectors.SinkSpec, ow
 		return err
 	}
 	if !ok {
-		var schema, table string
-		err := d.eng.QueryRow(ctx, d.sql("marked"), []any{d.alias, own.Identity}, &schema, &table)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			return differs(targets.WaysOn, "it is gone, with the %d rows the pipeline kept in it", rows)
-		case err != nil:
-			return d.failed("look for table "+sink.Name, err)
+		if err := d.renamed(ctx, sink, own); err != nil {
+			return err
 		}
-		now := duck.Quote(schema) + "." + duck.Quote(table)
-		return differs("rename it back, with any DuckDB:\n  ALTER TABLE "+now+" RENAME TO "+duck.Quote(sink.Table)+";", "it was renamed to %s", now)
+		return differs(targets.WaysOn, "it is gone, with the %d rows the pipeline kept in it", rows)
 	}
 	if !strings.Contains(comment, own.Identity) {
-		return differs("if it has the rows of the pipeline all the same, `etl adopt FILE` takes it back. Otherwise: "+targets.WaysOn,
-			"it was replaced by another table, or its comment was changed: the mark of the pipeline is not on it")
+		return d.replaced(sink)
 	}
 	if !slices.EqualFunc(own.Key, sink.Key, strings.EqualFold) {
 		return differs(targets.WaysOn, "its key is (%s), the pipeline now says (%s)", strings.Join(own.Key, ", "), strings.Join(sink.Key, ", "))

@@ -175,9 +175,10 @@ func (c *committing) Fence(ctx context.Context) (fence int64, err error) {
 	return fence, err
 }
 
-// createTargetsTx makes the tables of sinks that have none yet.
+// createTargetsTx makes the tables of sinks that have none yet, and brings those that are corrected to their
+// sinks.
 func (d *Destination) createTargetsTx(ctx context.Context, tx *tx, change *connectors.Change) error {
-	unsettled := func(s connectors.SinkChange) bool { return !d.settled[settledSink(s.Sink)] }
+	unsettled := func(s connectors.SinkChange) bool { return s.Against != nil || !d.settled[settledSink(s.Sink)] }
 	if !slices.ContainsFunc(change.Sinks, unsettled) {
 		return nil
 	}
@@ -188,6 +189,8 @@ func (d *Destination) createTargetsTx(ctx context.Context, tx *tx, change *conne
 	for _, s := range change.Sinks {
 		own, owned := owners[targets.Key(schemaOf(s.Sink), s.Sink.Table)]
 		switch {
+		case s.Against != nil:
+			err = d.fitTx(ctx, tx, change.Manifest.Pipeline, s)
 		case !owned:
 			err = createTargetTx(ctx, tx, change.Manifest.Pipeline, s.Sink)
 		case own.Pipeline != change.Manifest.Pipeline:

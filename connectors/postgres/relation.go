@@ -31,17 +31,17 @@ func (d *Destination) Relation(ctx context.Context, sink connectors.SinkSpec) (s
 		if difference := compareColumns(columns, sink); difference != "" {
 			return &connectors.TargetError{Table: sink.Name, Reason: difference, Hint: "undo the ALTER TABLE"}
 		}
-		return d.fetch(ctx, tx, sink, copied)
+		return d.fetch(ctx, tx, sink, sink.Columns, copied)
 	})
 	return "temp." + duck.Quote(copied), err
 }
 
-// fetch reads the table by a binary COPY, so that no value is rounded or read in the wrong way.
-func (d *Destination) fetch(ctx context.Context, tx *tx, sink connectors.SinkSpec, into string) error {
+// fetch reads columns of the table by a binary COPY, so that no value is rounded or read in the wrong way.
+func (d *Destination) fetch(ctx context.Context, tx *tx, sink connectors.SinkSpec, of []connectors.SinkColumn, into string) error {
 	var names, query, casts []string
 	var forms []form
 	var zoned []bool
-	for i, c := range sink.Columns {
+	for i, c := range of {
 		m := typeOf(c.Type)
 		name, column := fmt.Sprintf("c%d", i), duck.Quote(c.Name)
 		value, f := column, m.form

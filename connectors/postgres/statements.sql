@@ -178,11 +178,23 @@ ORDER BY seq_lo, seq_hi, step_id COLLATE "C"
 SELECT part, data FROM etl.segment_parts WHERE segment_id = $1::uuid ORDER BY part
 
 -- name: targets
-SELECT schema_name, table_name, t.pipeline, sink, table_identity::text, key_cols, coalesce(file_path, '')
+SELECT schema_name, table_name, t.pipeline, sink, table_identity::text, key_cols, own_cols, coalesce(file_path, '')
 FROM etl.targets t LEFT JOIN etl.pipelines p ON p.pipeline = t.pipeline
 
 -- name: insert-target
 INSERT INTO etl.targets VALUES ($1, $2, $3, $4, $5::text[], $6::text[], $7::uuid, $8)
+
+-- name: forget-target
+DELETE FROM etl.targets WHERE pipeline = $1 AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3)
+
+-- name: fit-target
+UPDATE etl.targets SET sink = $4, key_cols = $5::text[], own_cols = $6::text[]
+WHERE pipeline = $1 AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3)
+
+-- name: keys-of
+SELECT c.conname, c.contype::text, array_agg(a.attname::text ORDER BY a.attname::text COLLATE "C")
+FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = ANY (c.conkey)
+WHERE c.conrelid = $1::bigint::oid AND c.contype IN ('p', 'u') GROUP BY c.conname, c.contype
 
 -- name: relations
 SELECT c.oid::bigint, c.relname, c.relkind::text, coalesce(obj_description(c.oid, 'pg_class'), '')

@@ -39,7 +39,7 @@ func ownersOf(ctx context.Context, tx *tx) (map[string]targets.Owner, error) {
 	err := tx.each(ctx, sql("targets"), nil, func(rows pgx.Rows) error {
 		var schema, table string
 		var o targets.Owner
-		if err := rows.Scan(&schema, &table, &o.Pipeline, &o.Sink, &o.Identity, &o.Key, &o.File); err != nil {
+		if err := rows.Scan(&schema, &table, &o.Pipeline, &o.Sink, &o.Identity, &o.Key, &o.Columns, &o.File); err != nil {
 			return err
 		}
 		owners[targets.Key(schema, table)] = o
@@ -179,23 +179,13 @@ func checkOwn(ctx context.Context, tx *tx, sink connectors.SinkSpec, own targets
 		return err
 	}
 	if there == nil || there.name != sink.Table {
-		var schema, table string
-		err := tx.row(ctx, sql("marked"), []any{own.Identity}, &schema, &table)
-		switch {
-		case errors.Is(err, pgx.ErrNoRows):
-			return differs(targets.WaysOn, "it is gone, with the %d rows the pipeline kept in it", rows)
-		case err != nil:
+		if err := renamed(ctx, tx, sink, own); err != nil {
 			return err
-		case schema != schemaOf(sink):
-			return differs("move it back:\n  ALTER TABLE "+duck.Quote(schema)+"."+duck.Quote(table)+" SET SCHEMA "+duck.Quote(schemaOf(sink))+";",
-				"it was moved to schema %s", schema)
 		}
-		now := duck.Quote(schema) + "." + duck.Quote(table)
-		return differs("rename it back:\n  ALTER TABLE "+now+" RENAME TO "+duck.Quote(sink.Table)+";", "it was renamed to %s", now)
+		return differs(targets.WaysOn, "it is gone, with the %d rows the pipeline kept in it", rows)
 	}
 	if there.kind != "r" || !strings.Contains(there.comment, own.Identity) {
-		return differs("if it has the rows of the pipeline all the same, `etl adopt FILE` takes it back. Otherwise: "+targets.WaysOn,
-			"it was replaced by another table, or its comment was changed: the mark of the pipeline is not on it")
+		return replaced(sink)
 	}
 	if !slices.EqualFunc(own.Key, sink.Key, strings.EqualFold) {
 		return differs(targets.WaysOn, "its key is (%s), the pipeline now says (%s)", strings.Join(own.Key, ", "), strings.Join(sink.Key, ", "))

@@ -55,7 +55,7 @@ func Check(ctx context.Context, eng *duck.Engine, change connectors.SinkChange) 
 	if doubled > 0 {
 		return broken("%d keys have more than one row to write", doubled)
 	}
-	c := change.Counts
+	c := change.Staged()
 	if inserts != c.Inserted || updates != c.Updated || deletes != c.Deleted || rows != inserts+updates+deletes {
 		return broken("%d rows are to be written (+%d ~%d -%d), the manifest counts +%d ~%d -%d",
 			rows, inserts, updates, deletes, c.Inserted, c.Updated, c.Deleted)

@@ -29,7 +29,7 @@ const WaysOn = "`etl reconcile FILE` shows the rows that differ. Put the table b
 type Owner struct {
 	Pipeline, Sink, Identity string
 	File                     string // of the pipeline, when it is known
-	Key                      []string
+	Key, Columns             []string
 }
 
 // Key names a table. Letter case does not count: the author's SQL does not tell such names apart.

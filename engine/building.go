@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"lockstep/checkpoints"
+	"lockstep/connectors"
+	"lockstep/planner"
+)
+
+// building is the state of some steps on its way from nothing to what everything that was read gives. Most
+// of it happens without the lease, while runs of the pipeline go on; what they commit meanwhile is folded
+// in at the end, under the lease.
+type building struct {
+	*life         // of those steps
+	folded folded // what was read
+}
+
+// build folds everything that was read until a head into the empty state of the steps that are wanted.
+func (p *Pipeline) build(ctx context.Context, head connectors.Head, wanted func(planner.Step) bool) (*building, error) {
+	l := &life{Pipeline: p, manifest: head.Manifest}
+	b := &building{life: l.only(wanted)}
+	position, _, err := p.consumed(ctx, head)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.empty(ctx); err != nil {
+		return nil, err
+	}
+	b.followRenames(ctx, position)
+	if len(b.Plan.Steps) == 0 {
+		return b, nil
+	}
+	for _, w := range b.reread(position) {
+		if err := b.fold(ctx, w, &b.folded); err != nil {
+			return nil, err
+		}
+	}
+	connectors.Failpoint("after-fold")
+	return b, nil
+}
+
+// consumed is the position of a head, as far as its sources are the plan's; one that is new has none.
+func (p *Pipeline) consumed(ctx context.Context, head connectors.Head) (checkpoints.Position, []checkpoints.Segment, error) {
+	m := head.Manifest
+	segments, err := p.Destination.Segments(ctx, p.Plan.Name, m.Incarnation, m.Seq)
+	if err != nil {
+		return nil, nil, err
+	}
+	position, err := p.positionIn(ctx, segments)
+	if err != nil {
+		return nil, nil, err
+	}
+	sums := map[string]checkpoints.PositionSum{}
+	for source := range position {
+		if sum, ok := m.Position[source]; ok {
+			sums[source] = sum
+		}
+	}
+	return position, segments, verified(position, sums, m)
+}
+
+// errMoved says that another correction came between: what was built is of no use.
+var errMoved = errors.New("the pipeline was changed by another command meanwhile; nothing was written")
+
+// upTo folds in what was committed since.
+func (b *building) upTo(ctx context.Context, head connectors.Head) error {
+	for b.manifest.Seq < head.Manifest.Seq {
+		m, err := b.Destination.Manifest(ctx, b.Pipeline.Plan.Name, b.manifest.Seq+1)
+		if err != nil {
+			return err
+		}
+		if checkpoints.Corrects(m.Kind) {
+			return errMoved
+		}
+		b.manifest = m
+		if m.Kind != checkpoints.KindBatch || len(b.Plan.Steps) == 0 {
+			continue
+		}
+		ranges, err := b.Destination.Consumed(ctx, b.Plan.Name, m.Seq)
+		if err != nil {
+			return err
+		}
+		w, err := b.recorded(ctx, ranges)
+		if err == nil {
+			err = b.fold(ctx, w, &b.folded)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	b.followRenames(ctx, b.position)
+	return nil
+}
+
+// taken takes the lease, and waits for a run that has it. Its batch comes to an end, and it gives the
+// lease back.
+func (p *Pipeline) taken(ctx context.Context, patience time.Duration) (connectors.Lease, connectors.Head, error) {
+	until := time.Now().Add(patience)
+	for {
+		lease, head, err := p.Destination.Take(ctx, p.Plan.Name)
+		if err == nil || !connectors.Held(err) || time.Now().After(until) {
+			return lease, head, err
+		}
+		select {
+		case <-ctx.Done():
+			return lease, head, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
