@@ -155,7 +155,7 @@ func TestManifestCheck(t *testing.T) {
 		"finer than a microsecond":                     func(m *checkpoints.Manifest) { m.BatchTime = m.BatchTime.Add(1) },
 		"no checksum of its ranges":                    func(m *checkpoints.Manifest) { m.RangesSHA = "" },
 		"no sum of its live segments":                  func(m *checkpoints.Manifest) { m.Live.Digest = "" },
-		"a compaction changes no table":                     func(m *checkpoints.Manifest) { m.Kind = checkpoints.KindCompaction },
+		"a compaction changes no table":                func(m *checkpoints.Manifest) { m.Kind = checkpoints.KindCompaction },
 		"20 rows were read, but 20 accepted and 1 rej": count(20, 20, 1),
 		"source orders: a count is negative":           count(20, 21, -1),
 		"there is no position":                         func(m *checkpoints.Manifest) { delete(m.Position, "orders") },

@@ -39,6 +39,11 @@ type BlockedError struct {
 	Pipeline   string
 	Batch      int64 // the last one of the old plan
 	Comparison planner.Comparison
+	File       string // the pipeline file, as it was named
+	Reads      bool   // to apply the change, input that was read before must be read again
+	Cost       Cost   // what of it
+
+	turn *turn
 }
 
 func (e *BlockedError) Error() string {
@@ -59,9 +64,45 @@ func (e *BlockedError) Error() string {
 			"\ngive the pipeline another name (CREATE PIPELINE name;) and its sink another table.")
 		return b.String()
 	}
-	b.WriteString("\nUndo the change to go on with this table. To build a table of the new meaning from all input," +
-		"\ngive the pipeline another name (CREATE PIPELINE name;) and its sink another table.")
+	b.WriteString(e.Cost.text(e.Reads))
+	apply := "etl apply " + e.File
+	fmt.Fprintf(&b, "\n  %s --dry-run    the rows that would change\n  %-*s    change them, in one transaction", apply, len(apply)+len(" --dry-run"), apply)
 	return b.String()
+}
+
+// text says what would be read, behind the class.
+func (c Cost) text(reads bool) string {
+	switch {
+	case !reads:
+		return " No input is read."
+	case len(c.Missing) == 0:
+		return fmt.Sprintf(" Needs %s; all present (%s).", files(c.Files), bytesText(c.Bytes))
+	}
+	shown, more := c.Missing, ""
+	if len(shown) > 3 {
+		shown, more = shown[:3], fmt.Sprintf(" and %d more", len(shown)-3)
+	}
+	return fmt.Sprintf(" Needs %s; gone or changed: %s%s.", files(c.Files), strings.Join(shown, ", "), more)
+}
+
+func files(n int) string {
+	if n == 1 {
+		return "1 file"
+	}
+	return fmt.Sprintf("%d files", n)
+}
+
+// bytesText writes a size with three digits or so.
+func bytesText(n int64) string {
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	f, units := float64(n), []string{"kB", "MB", "GB", "TB"}
+	i := -1
+	for f >= 1000 && i < len(units)-1 {
+		f, i = f/1000, i+1
+	}
+	return fmt.Sprintf("%.1f %s", f, units[i])
 }
 
 // compatible compares the plan with the one the head was made by.
@@ -76,7 +117,7 @@ func (p *Pipeline) compatible(ctx context.Context, head connectors.Head) error {
 	if p.Plan.Hash.ID == was.ID {
 		return nil
 	}
-	blocked := &BlockedError{Pipeline: p.Plan.Name, Batch: head.LastBatch}
+	blocked := &BlockedError{Pipeline: p.Plan.Name, Batch: head.LastBatch, File: p.Plan.Script.File}
 	if planner.Same(was, p.Plan.Hash) {
 		blocked.Comparison = planner.Comparison{Class: planner.Environment, Why: fmt.Sprintf(
 			"the same pipeline, but its state was written by DuckDB %s (%s)", head.Manifest.Env.DuckDB, head.Manifest.Env.TimeZone)}
@@ -86,12 +127,23 @@ func (p *Pipeline) compatible(ctx context.Context, head connectors.Head) error {
 	if err != nil {
 		// The old text cannot be planned any more, so only the parts can be named.
 		blocked.Comparison = planner.Comparison{Class: planner.Incompatible, Why: "the stored plan of the table cannot be read by this version"}
-		return blocked
+		return p.priced(ctx, blocked, p.wayTo(head, nil))
 	}
 	blocked.Comparison = planner.Compare(old, p.Plan)
 	if blocked.Comparison.Class == planner.None { // another version of etl writes the same meaning in another form
 		blocked.Comparison = planner.Comparison{Class: planner.Environment, Why: fmt.Sprintf("the same pipeline, but its state was written by etl %s", head.Manifest.Env.Engine)}
+		return blocked
 	}
+	return p.priced(ctx, blocked, p.wayTo(head, old))
+}
+
+// priced adds what it would cost to apply the change. That cannot be told of a damaged position.
+func (p *Pipeline) priced(ctx context.Context, blocked *BlockedError, t *turn) error {
+	cost, err := p.cost(ctx, t)
+	if err != nil && !recoverable(err) {
+		return err
+	}
+	t.comparison, blocked.Cost, blocked.Reads, blocked.turn = blocked.Comparison, cost, t.needs.Reads(), t
 	return blocked
 }
 

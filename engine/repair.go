@@ -14,9 +14,10 @@ import (
 
 // Options are how a correction is made.
 type Options struct {
-	DryRun   bool // nothing is written: the destination may be opened to read
-	Yes      bool // also when it deletes many rows
-	Where    string
+	DryRun   bool          // nothing is written: the destination may be opened to read
+	Yes      bool          // also when it deletes many rows
+	Sink     string        // the only table that may change; "" for all
+	Where    string        // of a repair: a condition on the keys that may change
 	Patience time.Duration // how long a run that holds the lease is waited for
 }
 

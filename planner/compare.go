@@ -201,18 +201,15 @@ func said(changes []change) []change {
 
 // keptAlready: what the new plan keeps, the old one keeps too.
 func keptAlready(old, now *Plan) bool {
-	for _, s := range now.state {
-		i := slices.IndexFunc(old.state, func(o canonicalState) bool { return o.Step == s.Step && o.Rows == s.Rows })
-		if i < 0 {
-			return false
-		}
-		for _, k := range s.Keeps {
-			if !slices.Contains(old.state[i].Keeps, k) {
-				return false
-			}
-		}
+	return !slices.ContainsFunc(now.state, func(s canonicalState) bool { return !kept(old, s) })
+}
+
+func kept(old *Plan, s canonicalState) bool {
+	i := slices.IndexFunc(old.state, func(o canonicalState) bool { return o.Step == s.Step && o.Rows == s.Rows })
+	if i < 0 {
+		return false
 	}
-	return true
+	return !slices.ContainsFunc(s.Keeps, func(k string) bool { return !slices.Contains(old.state[i].Keeps, k) })
 }
 
 func differences(script *sql.Script, changes []change) []Difference {

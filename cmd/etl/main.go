@@ -96,7 +96,7 @@ nor double a row.`,
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return checkLogFormat(cmd) }
 	completeFlag(root, "log-format", oneOf("text", "json"))
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(initCommand(), inferCommand(), checkCommand(), planCommand(), runCommand(), statusCommand(),
+	root.AddCommand(initCommand(), inferCommand(), checkCommand(), planCommand(), applyCommand(), runCommand(), statusCommand(),
 		previewCommand(), filesCommand(), rejectsCommand(), macrosCommand(), historyCommand(), queryCommand(), reconcileCommand(), dropCommand(), renameCommand(), adoptCommand(), diffCommand(), acceptLossCommand(), completionCommand(), versionCommand())
 	return root
 }
