@@ -118,10 +118,12 @@ func TestDocs(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	putDuckDB(t, bin)
 	t.Run("blocks", testBlocks)
 	t.Run("commands", testCommands)
 	t.Run("refused", testRefused)
 	t.Run("types", testTypes)
+	t.Run("changes", testChanges)
 	t.Run("examples", testExamples)
 }
 

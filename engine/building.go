@@ -72,7 +72,7 @@ func (b *building) upTo(ctx context.Context, head connectors.Head) error {
 		if err != nil {
 			return err
 		}
-		if checkpoints.Corrects(m.Kind) {
+		if checkpoints.Corrects(m.Kind) || m.Kind == checkpoints.KindLoss {
 			return errMoved
 		}
 		b.manifest = m

@@ -113,6 +113,9 @@ func (l *life) compare(ctx context.Context, sink planner.Sink, where string) (Ou
 	}
 	c := connectors.SinkChange{Sink: spec, Table: "_fix_" + sink.Staged, Against: &found, Counts: counts}
 	d := newDiffer(sink, found, l.manifest.Seq)
+	if where != "" && (found.OtherKey || found.Relation == "") {
+		return o, &connectors.TargetError{Table: sink.Name, Reason: "it is not there, or has another key, so that no part of it can be repaired by itself", Hint: "repair without --where"}
+	}
 	if err := l.Duck.Exec(ctx, d.stage(c.Table, where)); err != nil {
 		return o, err
 	}
@@ -126,6 +129,9 @@ func (l *life) compare(ctx context.Context, sink planner.Sink, where string) (Ou
 		}
 		if err := l.Duck.QueryRow(ctx, d.leaving(), nil, &c.Leaving); err != nil {
 			return o, err
+		}
+		if where != "" && c.Leaving > 0 {
+			return o, &connectors.TargetError{Table: sink.Name, Reason: "it has rows with the same key, so that no part of it can be repaired by itself", Hint: "repair without --where"}
 		}
 		c.Counts.Deleted += c.Leaving
 	}

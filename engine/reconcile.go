@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -40,8 +41,8 @@ type Tables func(ctx context.Context, sink connectors.SinkSpec) (relation string
 
 // Reconcile runs the author's SELECT once over all input consumed so far and compares the result with
 // the table, key by key. The SELECT runs as written, not by the plan's statements. Floating sums and
-// means may differ by 1e-9 of the larger value. It writes nothing.
-func (p *Pipeline) Reconcile(ctx context.Context, tables Tables) ([]Difference, error) {
+// means may differ by 1e-9 of the larger value. It writes nothing. where limits it, as in Options.
+func (p *Pipeline) Reconcile(ctx context.Context, tables Tables, where map[string]string) ([]Difference, error) {
 	head, err := p.Destination.Head(ctx, p.Plan.Name)
 	if err != nil {
 		return nil, err
@@ -74,11 +75,15 @@ func (p *Pipeline) Reconcile(ctx context.Context, tables Tables) ([]Difference, 
 	}
 	var out []Difference
 	for _, sink := range p.Plan.Sinks {
+		condition := where[sink.Name]
+		if where != nil && condition == "" {
+			continue
+		}
 		table, err := tables(ctx, sinkSpec(sink))
 		if err != nil {
 			return nil, err
 		}
-		d, err := p.differ(ctx, sink, table)
+		d, err := p.differ(ctx, sink, table, cmp.Or(condition, "true"))
 		if err != nil {
 			return nil, inputs.explain(ctx, err)
 		}
@@ -188,7 +193,7 @@ func consumedRanges(splits checkpoints.Splits) []connectors.Range {
 }
 
 // differ compares a sink's table with its SELECT.
-func (p *Pipeline) differ(ctx context.Context, sink planner.Sink, table string) (Difference, error) {
+func (p *Pipeline) differ(ctx context.Context, sink planner.Sink, table, where string) (Difference, error) {
 	d := Difference{Sink: sink.Name}
 	if err := p.Duck.Exec(ctx, "CREATE OR REPLACE TEMP TABLE _want AS "+sink.OneShot); err != nil {
 		return d, p.computeError(sink.Decl.Head.Start, sink.Name, err)
@@ -206,7 +211,7 @@ func (p *Pipeline) differ(ctx context.Context, sink planner.Sink, table string) 
 			same = append(same, equal)
 		}
 	}
-	compared := fmt.Sprintf("(SELECT *, true AS _is FROM _want) _w FULL JOIN (SELECT *, true AS _is FROM %s) _g ON %s", table, strings.Join(on, " AND "))
+	compared := fmt.Sprintf("(SELECT *, true AS _is FROM _want WHERE %[1]s) _w FULL JOIN (SELECT *, true AS _is FROM %[2]s WHERE %[1]s) _g ON %[3]s", where, table, strings.Join(on, " AND "))
 	equal := strings.Join(same, " AND ")
 	err := p.Duck.QueryRow(ctx, fmt.Sprintf(
 		"SELECT count(_w._is), count(*) FILTER (WHERE _g._is IS NULL), count(*) FILTER (WHERE _w._is IS NULL), count(*) FILTER (WHERE _w._is AND _g._is AND NOT (%s)) FROM %s", equal, compared),

@@ -16,9 +16,10 @@ import (
 type Options struct {
 	DryRun   bool          // nothing is written: the destination may be opened to read
 	Yes      bool          // also when it deletes many rows
-	Sink     string        // the only table that may change; "" for all
-	Where    string        // of a repair: a condition on the keys that may change
 	Patience time.Duration // how long a run that holds the lease is waited for
+	Sink     string        // of Apply: the only table that may change; "" for all
+	// Where limits a repair: per sink a condition on its key; sinks without one are left alone. nil: all.
+	Where map[string]string
 }
 
 // Repair is what a repair did, or would do.
@@ -93,18 +94,34 @@ func (p *Pipeline) Repair(ctx context.Context, o Options) (r Repair, err error) 
 	if r.State, err = l.hold(ctx, b); err != nil {
 		return r, err
 	}
-	if r.State && o.Where != "" {
-		return r, fmt.Errorf("the kept state is not what the input gives either, so a part cannot be repaired by itself; nothing was written. Leave out --where")
+	if r.State && o.Where != nil {
+		return r, &connectors.DamagedError{What: "the state of " + p.Plan.Name,
+			Reason: "it is not what the input gives, so that a part cannot be repaired by itself; nothing was written. Repair without --where"}
 	}
 	if err := l.finalise(ctx); err != nil {
 		return r, err
 	}
+	others := map[string]checkpoints.SinkCount{}
+	var untouched []connectors.SinkSpec
 	for _, sink := range p.Plan.Sinks {
-		out, err := l.compare(ctx, sink, o.Where)
+		where := o.Where[sink.Name]
+		if o.Where != nil && where == "" {
+			c := head.Manifest.Sinks[sink.Name]
+			others[sink.Name] = checkpoints.SinkCount{Rows: c.Rows, Digest: c.Digest}
+			untouched = append(untouched, sinkSpec(sink))
+			continue
+		}
+		out, err := l.compare(ctx, sink, where)
 		if err != nil {
 			return r, err
 		}
+		if where != "" && out.Was+out.Insert-out.Delete != out.change.Counts.Rows {
+			return r, &connectors.TargetError{Table: sink.Name, Reason: "rows outside of --where are missing, or too many, as well; nothing was written", Hint: "repair without --where"}
+		}
 		r.Outcomes = append(r.Outcomes, out)
+	}
+	if err := p.Destination.CheckTargets(ctx, head, untouched); err != nil {
+		return r, err
 	}
 	if o.DryRun || r.Quiet() {
 		return r, nil
@@ -112,7 +129,7 @@ func (p *Pipeline) Repair(ctx context.Context, o Options) (r Repair, err error) 
 	if err := askBefore(r.Outcomes, o); err != nil {
 		return r, err
 	}
-	if err := l.correct(ctx, correction{kind: checkpoints.KindRepair, outcomes: r.Outcomes, whole: r.State}, nil); err != nil {
+	if err := l.correct(ctx, correction{kind: checkpoints.KindRepair, outcomes: r.Outcomes, whole: r.State}, others); err != nil {
 		return r, err
 	}
 	r.Seq = l.manifest.Seq

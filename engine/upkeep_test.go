@@ -51,7 +51,7 @@ func TestFailedCompaction(t *testing.T) {
 	}
 	found, err := o.Reconcile(ctx, dest.(interface {
 		Relation(context.Context, connectors.SinkSpec) (string, error)
-	}).Relation)
+	}).Relation, nil)
 	if err != nil || found[0].Total() != 0 {
 		t.Errorf("%+v, %v", found, err)
 	}

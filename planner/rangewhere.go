@@ -25,6 +25,20 @@ func (p *Plan) Within(ctx context.Context, sink Sink, what, text string) (*Range
 	return p.rangeOf(sink, e), nil
 }
 
+// KeyCondition writes a predicate over the key columns of a sink as SQL over its table.
+func (p *Plan) KeyCondition(ctx context.Context, sink Sink, what, text string) (string, error) {
+	eng, err := duck.Open(ctx, duck.Options{Threads: 1})
+	if err != nil {
+		return "", err
+	}
+	defer eng.Close()
+	e, err := p.predicate(ctx, eng, sink, what, text)
+	if err != nil {
+		return "", err
+	}
+	return condition(sink, e), nil
+}
+
 // Everything is the range of all there is.
 func (p *Plan) Everything(why string) *Range { return &Range{Whole: why, plan: p} }
 

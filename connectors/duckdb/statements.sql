@@ -123,13 +123,19 @@ FROM {db}.etl.ranges r
 JOIN {db}.etl.manifests m ON m.pipeline = r.pipeline AND m.seq = r.seq
 LEFT JOIN (SELECT seq, lower(source) AS source, split_id, count(*) AS n FROM {db}.etl.rejects WHERE pipeline = $1 GROUP BY ALL) x
   ON x.seq = r.seq AND x.source = lower(r.source) AND x.split_id = r.split_id
-WHERE r.pipeline = $1
+LEFT JOIN (SELECT lower(a.source) AS source, max(a.seq) AS seq FROM {db}.etl.ranges a
+           JOIN {db}.etl.manifests b ON b.pipeline = a.pipeline AND b.seq = a.seq
+           WHERE a.pipeline = $1 AND b.kind = 'rebuild' GROUP BY ALL) anew ON anew.source = lower(r.source)
+WHERE r.pipeline = $1 AND r.seq >= coalesce(anew.seq, 0)
 ORDER BY r.source, r.seq, r.split_id
 
 -- name: rejects
 SELECT j.source, j.split_id, j.off, j.line, j.reason, j.raw, m.batch, j.seq
 FROM {db}.etl.rejects j JOIN {db}.etl.manifests m ON m.pipeline = j.pipeline AND m.seq = j.seq
-WHERE j.pipeline = {pipeline}
+LEFT JOIN (SELECT lower(a.source) AS source, max(a.seq) AS seq FROM {db}.etl.ranges a
+           JOIN {db}.etl.manifests b ON b.pipeline = a.pipeline AND b.seq = a.seq
+           WHERE a.pipeline = {pipeline} AND b.kind = 'rebuild' GROUP BY ALL) anew ON anew.source = lower(j.source)
+WHERE j.pipeline = {pipeline} AND j.seq >= coalesce(anew.seq, 0)
 
 -- name: points
 SELECT seq, batch_time FROM {db}.etl.manifests

@@ -77,7 +77,11 @@ func (d *Destination) Ranges(ctx context.Context, pipeline string) (out []connec
 func (d *Destination) Rejects(ctx context.Context, pipeline string) (string, error) {
 	const copied = "_rejects_in_postgres"
 	from := "SELECT j.source, j.split_id, j.off, j.line, j.reason, j.raw, m.batch, j.seq" +
-		" FROM etl.rejects j JOIN etl.manifests m ON m.pipeline = j.pipeline AND m.seq = j.seq WHERE j.pipeline = " + duck.Literal(pipeline)
+		" FROM etl.rejects j JOIN etl.manifests m ON m.pipeline = j.pipeline AND m.seq = j.seq" +
+		" LEFT JOIN (SELECT lower(a.source) AS source, max(a.seq) AS seq FROM etl.ranges a" +
+		" JOIN etl.manifests b ON b.pipeline = a.pipeline AND b.seq = a.seq" +
+		" WHERE b.kind = 'rebuild' AND a.pipeline = " + duck.Literal(pipeline) + " GROUP BY lower(a.source)) anew ON anew.source = lower(j.source)" +
+		" WHERE j.seq >= coalesce(anew.seq, 0) AND j.pipeline = " + duck.Literal(pipeline)
 	if d.empty {
 		from = "SELECT ''::text, ''::text, 0::bigint, 0::bigint, ''::text, ''::text, 0::bigint, 0::bigint WHERE false"
 	}

@@ -114,7 +114,10 @@ FROM etl.ranges r
 JOIN etl.manifests m ON m.pipeline = r.pipeline AND m.seq = r.seq
 LEFT JOIN (SELECT seq, source, split_id, count(*) AS n FROM etl.rejects WHERE pipeline = $1 GROUP BY seq, source, split_id) x
   ON x.seq = r.seq AND x.source = r.source AND x.split_id = r.split_id
-WHERE r.pipeline = $1
+LEFT JOIN (SELECT lower(a.source) AS source, max(a.seq) AS seq FROM etl.ranges a
+           JOIN etl.manifests b ON b.pipeline = a.pipeline AND b.seq = a.seq
+           WHERE a.pipeline = $1 AND b.kind = 'rebuild' GROUP BY lower(a.source)) anew ON anew.source = lower(r.source)
+WHERE r.pipeline = $1 AND r.seq >= coalesce(anew.seq, 0)
 ORDER BY r.source COLLATE "C", r.seq, r.split_id COLLATE "C"
 
 -- name: consumed

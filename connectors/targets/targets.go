@@ -23,7 +23,7 @@ const (
 )
 
 // WaysOn is what helps when a target is not what the pipeline left.
-const WaysOn = "`etl reconcile FILE` shows the rows that differ. Put the table back from a backup, or build it again beside the old one: give the pipeline another name with CREATE PIPELINE and the sink another table"
+const WaysOn = "`etl reconcile FILE --repair --dry-run` shows what differs from the input, `etl reconcile FILE --repair` makes it right"
 
 // Owner is a row of etl.targets.
 type Owner struct {
