@@ -263,8 +263,8 @@ func (a apply) writeError(err error) error {
 	}
 	switch server.Code {
 	case "23505": // no other UNIQUE than that on the key is let be when a table is made or taken over
-		return &connectors.TargetError{Table: a.sink.Name, Reason: "two rows would have the same key: " + server.Detail + " Nothing was written",
-			Hint: "either another program wrote that row, or the SELECT has two keys that are one in Postgres, or somebody added a UNIQUE constraint (" + server.ConstraintName + "). " + targets.WaysOn}
+		return &conflictError{&connectors.TargetError{Table: a.sink.Name, Reason: "two rows would have the same key: " + server.Detail + " Nothing was written",
+			Hint: "either another program wrote that row, or the SELECT has two keys that are one in Postgres, or somebody added a UNIQUE constraint (" + server.ConstraintName + "). " + targets.WaysOn}}
 	case "21000": // two staged rows for one of the table
 		return a.broken("two rows to write have the same key in Postgres")
 	case "42P01", "42703": // dropped or altered since it was looked at

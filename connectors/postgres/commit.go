@@ -139,7 +139,8 @@ func (c *committing) Rollback(ctx context.Context) {
 	}
 }
 
-func (c *committing) Passes(err error) bool { return passes(err) }
+// A key that is there may be that of a run that took over.
+func (c *committing) Passes(err error) bool { return passes(err) && !conflict(err) }
 
 func (c *committing) Leave() { c.d.disconnect() }
 

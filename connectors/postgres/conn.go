@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"time"
@@ -192,7 +193,7 @@ func (d *Destination) inTx(ctx context.Context, doing string, fn func(*tx) error
 
 // persist runs fn again while it fails in a way that passes, with growing pauses, until patience ends.
 func (d *Destination) persist(ctx context.Context, doing string, fn func() error) error {
-	started := time.Now()
+	started, met := time.Now(), 0
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		err := fn()
 		if err == nil {
@@ -201,13 +202,16 @@ func (d *Destination) persist(ctx context.Context, doing string, fn func() error
 		if ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", doing, ctx.Err())
 		}
-		if !passes(err) || time.Since(started) > d.patience {
+		if conflict(err) {
+			met++
+		}
+		if !passes(err) || met >= conflicts || time.Since(started) > d.patience {
 			return d.failed(doing, err)
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", doing, ctx.Err())
-		case <-time.After(pause):
+		case <-time.After(pause/2 + rand.N(pause)): // two that met do not meet again at the same moment
 		}
 	}
 }

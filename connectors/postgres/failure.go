@@ -48,8 +48,26 @@ var passing = map[string]bool{
 	"XX000": false,
 }
 
+// conflictError is a key that another program wrote at the same time. Once that one has ended the rows are what
+// they are: what is there then can be told, or is gone again.
+type conflictError struct{ err error }
+
+func (e *conflictError) Error() string { return e.err.Error() }
+func (e *conflictError) Unwrap() error { return e.err }
+
+// conflicts is how many of them in a row are taken for chance.
+const conflicts = 4
+
+func conflict(err error) bool {
+	var c *conflictError
+	return errors.As(err, &c)
+}
+
 // passes tells whether trying again may help. It is asked about errors before COMMIT was sent.
 func passes(err error) bool {
+	if conflict(err) {
+		return true
+	}
 	if spoken(err) {
 		return false
 	}
@@ -118,6 +136,8 @@ func ofServer(e *pgconn.PgError) string {
 		return "the server has no connection left"
 	case "55P03":
 		return "another session held a lock on it for longer than 10 seconds"
+	case "53100":
+		return "the server's disk is full (" + e.Message + ")"
 	case "57014":
 		return "the statement took longer than is allowed, or was cancelled on the server"
 	case "25006":
@@ -135,7 +155,9 @@ func hintFor(err error) string {
 		case "42501":
 			return "the user needs the rights to create schemas and temporary tables in the database, and to write its own tables"
 		case "53100":
-			return "the server's disk is full"
+			return "nothing was written. Make room on the server; the next run goes on"
+		case "53400":
+			return "nothing was written. Raise that limit for the user or the database; the next run goes on"
 		}
 	}
 	return ""

@@ -244,6 +244,23 @@ func programs() (string, error) {
 	return "", fmt.Errorf("no initdb and postgres were found; install Debian's package postgresql, or set LOCKSTEP_POSTGRES to their folder")
 }
 
+// LimitFiles keeps a process of the server from making any file larger than so many bytes. Where that cannot be
+// done the test is skipped.
+func LimitFiles(t testing.TB, pid, bytes int) {
+	t.Helper()
+	cmd := exec.Command("prlimit", "--pid", strconv.Itoa(pid), fmt.Sprintf("--fsize=%d", bytes))
+	if os.Getuid() == 0 {
+		who, err := unprivileged()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who}
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Skipf("NO FULL DISK: prlimit: %v %s", err, out)
+	}
+}
+
 func majorOf(dir string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir)))
 	return n
