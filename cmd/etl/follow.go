@@ -58,7 +58,7 @@ func followPipeline(cmd *cobra.Command, s *session, o runOptions, held func(erro
 	if err := s.compile(ctx); err != nil {
 		return err
 	}
-	if err := s.openDestination(ctx, false); err != nil {
+	if err := s.openOrMake(cmd); err != nil {
 		return err
 	}
 	s.pipeline.Limit = s.batchLimit(cmd.Flags(), o)

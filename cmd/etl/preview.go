@@ -74,6 +74,7 @@ type previewed struct {
 	Notes    []string          `json:"notes,omitempty"` // what keeps a run from doing the same
 	Sources  []previewedSource `json:"sources"`
 	Sinks    []previewedSink   `json:"sinks"`
+	Reasons  []reason          `json:"reasons"`
 	Rejects  []reject          `json:"rejects"`
 }
 
@@ -108,7 +109,7 @@ func preview(cmd *cobra.Command, s *session, o previewOptions) error {
 	if err != nil {
 		return err
 	}
-	out := previewed{Pipeline: s.script.Name, Sources: []previewedSource{}, Sinks: sinks, Rejects: []reject{}}
+	out := previewed{Pipeline: s.script.Name, Sources: []previewedSource{}, Sinks: sinks, Reasons: []reason{}, Rejects: []reject{}}
 	position, err := s.reached(ctx, &out)
 	if err != nil {
 		return err
@@ -226,6 +227,13 @@ func (s *session) countPreview(ctx context.Context, p engine.Preview, out *previ
 			}
 		}
 		c.Used = c.Read - c.Rejected
+		if source.Rejects != "" {
+			reasons, err := s.reasons(ctx, "SELECT source, reason FROM temp."+duck.Quote(source.Rejects))
+			if err != nil {
+				return err
+			}
+			out.Reasons = append(out.Reasons, reasons...)
+		}
 		out.Sources = append(out.Sources, c)
 		if source.Rejects == "" {
 			continue
@@ -251,6 +259,9 @@ func (s *session) printSample(ctx context.Context, sink previewedSink, rows int,
 	text += fmt.Sprintf(" LIMIT %d", rows)
 	return (&question{duck: s.duck, text: text, body: text}).run(ctx, to)
 }
+
+// manyRejects are more than can be taken in at a glance: totals come before them.
+const manyRejects = 10
 
 func (s *session) printPreview(ctx context.Context, w io.Writer, p *previewed, rows int) error {
 	fmt.Fprintf(w, "preview of %s: nothing is written\n", p.Pipeline)
@@ -294,6 +305,11 @@ func (s *session) printPreview(ctx context.Context, w io.Writer, p *previewed, r
 	}
 	if len(p.Rejects) > 0 {
 		fmt.Fprintf(w, "\nrejected: %s\n", plural(int64(len(p.Rejects)), "row"))
+		if len(p.Rejects) > manyRejects {
+			if err := printReasons(w, p.Reasons); err != nil {
+				return err
+			}
+		}
 		for _, r := range p.Rejects {
 			fmt.Fprintln(w, r.line())
 		}

@@ -194,6 +194,19 @@ func listRejects(w io.Writer, pipeline string, total int64, reasons []reason, li
 		return nil
 	}
 	fmt.Fprintf(w, "%s: %s\n\n", pipeline, plural(total, "rejected row"))
+	if err := printReasons(w, reasons); err != nil {
+		return err
+	}
+	for _, r := range list {
+		fmt.Fprintf(w, "batch %d  %s\n", *r.Batch, r.line())
+	}
+	if more := total - int64(len(list)); more > 0 {
+		fmt.Fprintf(w, "… and %s more: -n 0 lists all, --export writes them to a file\n", thousands(more))
+	}
+	return nil
+}
+
+func printReasons(w io.Writer, reasons []reason) error {
 	t := newTable("rows", "source", "reason")
 	t.right(1)
 	for _, r := range reasons {
@@ -202,14 +215,8 @@ func listRejects(w io.Writer, pipeline string, total int64, reasons []reason, li
 	if err := t.print(w); err != nil {
 		return err
 	}
-	fmt.Fprintln(w)
-	for _, r := range list {
-		fmt.Fprintf(w, "batch %d  %s\n", *r.Batch, r.line())
-	}
-	if more := total - int64(len(list)); more > 0 {
-		fmt.Fprintf(w, "… and %s more: -n 0 lists all, --export writes them to a file\n", thousands(more))
-	}
-	return nil
+	_, err := fmt.Fprintln(w)
+	return err
 }
 
 // reason is why rows were left out, without the values that differ from row to row.

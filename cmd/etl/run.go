@@ -109,7 +109,7 @@ func runPipeline(cmd *cobra.Command, s *session, o runOptions) (*ran, error) {
 	if err := s.compile(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.openDestination(ctx, false); err != nil {
+	if err := s.openOrMake(cmd); err != nil {
 		return nil, err
 	}
 	s.pipeline.Limit = s.batchLimit(cmd.Flags(), o)
@@ -137,6 +137,19 @@ func runPipeline(cmd *cobra.Command, s *session, o runOptions) (*ran, error) {
 		fmt.Fprintf(out, "%s: up to date (batch %d)\n", s.script.Name, sum.Batch)
 	}
 	return r, err
+}
+
+// openOrMake opens the destination to write, and says so when it made it: the path may be a mistake.
+func (s *session) openOrMake(cmd *cobra.Command) error {
+	exists := s.destinationExists()
+	if err := s.openDestination(cmd.Context(), false); err != nil {
+		return err
+	}
+	if !exists && !asJSON(cmd) && !isQuiet(cmd) {
+		s.progress.clear()
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: created %s\n", s.script.Name, s.shown)
+	}
+	return nil
 }
 
 // runSeveral runs several pipelines, one after the other: two may have one destination file. Only a

@@ -76,6 +76,7 @@ func withScript(ctx context.Context, script *sql.Script, fn func(*session) error
 	s := &session{wiring: w, shell: shellWord(script.File) + givenIn(ctx).flags}
 	defer func() {
 		s.dated(ctx, err)
+		err = s.diskFull(err)
 		withCommands(err, s.shell)
 		if closeErr := s.close(); err == nil {
 			err = closeErr // after another error it would only be a consequence

@@ -152,7 +152,10 @@ func (st *status) read(ctx context.Context, s *session) error {
 	if !found.NeverRan() {
 		st.State = stateOK
 		m := found.Head.Manifest
-		st.Batch, st.When, st.Plan = &m.Batch, &m.BatchTime, m.PlanID
+		st.Batch, st.Plan = &m.Batch, m.PlanID
+		if !m.BatchTime.IsZero() { // a damaged manifest may not tell
+			st.When = &m.BatchTime
+		}
 		for _, c := range m.Sources {
 			st.Rejected += c.Rejected
 		}
@@ -231,7 +234,10 @@ func (st *status) head(now time.Time) (head, rest string) {
 		head += ": " + problem
 	}
 	if st.Batch != nil {
-		head += fmt.Sprintf(" · batch %s, %s", thousands(*st.Batch), ago(now.Sub(*st.When)))
+		head += fmt.Sprintf(" · batch %s", thousands(*st.Batch))
+	}
+	if st.When != nil {
+		head += ", " + ago(now.Sub(*st.When))
 	}
 	return head, rest
 }

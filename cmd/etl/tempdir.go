@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"lockstep/connectors"
 )
 
 // tempDir is a folder that DuckDB spills to. A run that was killed cannot remove its own, which may be
@@ -25,7 +27,7 @@ func newTempDir() (*tempDir, error) {
 	removeDead()
 	path, err := os.MkdirTemp("", tempPattern)
 	if err != nil {
-		return nil, fmt.Errorf("make a folder to spill to: %w", err)
+		return nil, noTempDir(err)
 	}
 	t := &tempDir{path: path}
 	// Under its name the file is never seen without its lock.
@@ -40,6 +42,15 @@ func newTempDir() (*tempDir, error) {
 		return nil, errors.Join(fmt.Errorf("lock the folder to spill to: %w", err), t.remove())
 	}
 	return t, nil
+}
+
+// noTempDir says where no folder could be made.
+func noTempDir(err error) error {
+	hint := "make it, or let TMPDIR name another folder"
+	if os.Getenv("TMPDIR") == "" {
+		hint = "let TMPDIR name a folder on a disk with room"
+	}
+	return &connectors.UnavailableError{What: os.TempDir(), Err: errors.New("no folder for temporary files can be made there: " + reasonOf(err)), Hint: hint}
 }
 
 func (t *tempDir) remove() error {
