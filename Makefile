@@ -8,7 +8,7 @@ FUZZTIME ?= 6s
 SOAK ?= 10m
 AT_LEAST ?= 3000
 
-.PHONY: help build demo test soak bench lint fuzz clean
+.PHONY: help build demo test test-race test-rest test-faults test-random soak bench lint fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,15 +19,23 @@ build: ## build bin/etl
 demo: build ## run an example on its files, add a day, run again, show and check the table
 	@sh examples/demo.sh
 
+test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
+	$(MAKE) -j2 test-race test-rest test-faults test-random fuzz
+
 # The race detector watches the packages that have more than one goroutine; of the scripts, which run a binary
 # each, those with signals, waiting and several pipelines.
-test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
+test-race:
 	go test -race -short -timeout 40m $$(go list ./... | grep -v -e '^lockstep$$' -e '/cmd/etl$$' -e '/planner$$')
 	go test -race -timeout 40m ./cmd/etl -run 'TestScript/^(run|follow.*|interrupt|held.*|folders|getenv)$$'
+
+test-rest:
 	go test -timeout 40m -skip '^Test(Kill|Faults)' . ./cmd/etl ./planner
+
+test-faults: # processes, servers and connections are killed and cut, and counted by kind
 	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=12 LOCKSTEP_FAULTS=6 LOCKSTEP_AT_LEAST=300 go test -count 1 -v -timeout 40m -run '^Test(Kill|Faults)' .
-	LOCKSTEP_CASES=1000 go test -count 1 -v -timeout 40m -run '^TestRandom(Queries|Pipelines)$$' ./planner ./engine
-	$(MAKE) fuzz
+
+test-random: # queries that nobody wrote
+	LOCKSTEP_CASES=2000 go test -count 1 -v -timeout 40m -run '^TestRandom(Queries|Pipelines)$$' ./planner ./engine
 
 soak: ## kill the real binary, its server and its connections for 3 x $(SOAK), then draw random queries for $(SOAK)
 	LOCKSTEP_SOAK=$(SOAK) LOCKSTEP_KILLS=5 LOCKSTEP_AT_LEAST=$(AT_LEAST) go test -timeout 0 -count 1 -v -run '^Test(Kill|Faults)' .

@@ -15,7 +15,7 @@ import (
 // Files of the source are replaced, by others that have some of their rows: after every batch the tables
 // equal the SELECTs over the files as they are.
 func TestRandomReplacedFiles(t *testing.T) {
-	want := plannertest.Cases() / 2
+	want := plannertest.Cases() / 4
 	if testing.Short() {
 		want /= 10
 	}
