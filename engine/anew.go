@@ -45,7 +45,7 @@ func (l *life) everything(ctx context.Context, incarnation int64) ([]*work, erro
 		var position checkpoints.Position
 		if position, err = l.Pipeline.position(ctx, m, segments); err == nil {
 			l.followRenames(ctx, position)
-			return l.reread(position), nil
+			return l.reread(position, nil), nil
 		}
 	}
 	if !recoverable(err) {

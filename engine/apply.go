@@ -129,7 +129,7 @@ func names(sinks []planner.Sink) []string {
 }
 
 func (p *Pipeline) apply(ctx context.Context, t *turn, a *Apply, o Options) error {
-	b, err := p.build(ctx, t.head, t.folds)
+	b, err := p.build(ctx, t.head, t.folds, true)
 	if err != nil {
 		return err
 	}
@@ -221,9 +221,17 @@ func (p *Pipeline) cost(ctx context.Context, t *turn) (c Cost, err error) {
 		return c, err
 	}
 	p.followRenames(ctx, position)
+	anew, err := (&life{Pipeline: p}).replacements(ctx, position)
+	if err != nil {
+		return c, err
+	}
 	for _, source := range t.needs.Sources {
 		for _, r := range consumedRanges(position[source]) {
 			c.Files++
+			if now, ok := anew[source][r.Split]; ok {
+				c.Bytes += now.Next.Size
+				continue
+			}
 			c.Bytes += r.Next.Size
 			_, err := p.Sources[source].Recorded(ctx, []checkpoints.Range{{Source: source, Split: r.Split, To: r.To, Rows: r.Rows, Content: r.Next.Content}})
 			var input *connectors.InputError

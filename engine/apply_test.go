@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -8,10 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"lockstep/checkpoints"
 	"lockstep/connectors"
+	"lockstep/connectors/postgres/pgtest"
 	"lockstep/engine"
 	"lockstep/planner"
+	"lockstep/planner/plannertest"
+	etlsql "lockstep/sql"
 )
 
 func apply(t *testing.T, h *half, o engine.Options) engine.Apply {
@@ -204,5 +211,149 @@ func TestNoApply(t *testing.T) {
 	h.change(namedQuery{name: "key", key: "c", text: "SELECT c, count(*) AS n FROM t GROUP BY c"}, "csv")
 	if err := fails(h, engine.Options{Yes: true}); !isA[*connectors.TargetError](err) || !strings.Contains(err.Error(), "note") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// Any pipeline may become any other: random queries over random rows, some read and some not, then other
+// random queries, and the rest. Files may have been replaced in between.
+func TestRandomApply(t *testing.T) {
+	testRandomApply(t, func() string { return "" }, max(8, plannertest.Cases()/30))
+}
+
+func TestRandomApplyOnPostgres(t *testing.T) {
+	cluster := pgtest.Start(t)
+	testRandomApply(t, func() string { return cluster.Database(t) }, 4)
+}
+
+func testRandomApply(t *testing.T, dsn func() string, want int) {
+	accepted, kinds := 0, map[string]int{}
+	check := rapid.MakeCheck(func(rt *rapid.T) {
+		if accepted >= want {
+			return
+		}
+		dir, err := os.MkdirTemp(t.TempDir(), "")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		p := &project{t: t, dir: dir}
+		with := rapid.SampledFrom([]string{"", " WITH (files = 'replace')"}).Draw(rt, "with")
+		was, is := plannertest.Sinks(rt), plannertest.Sinks(rt)
+		is = append(is, rapid.SliceOfN(rapid.SampledFrom(was), 0, 2).Draw(rt, "kept")...)
+		texts := []string{}
+		for _, sinks := range [][]plannertest.Sink{was, is} {
+			text := "ATTACH 'm.duckdb' AS m; CREATE SOURCE t (" + plannertest.Columns + ") FROM '*.parquet'" + with + ";"
+			for i, sink := range sinks {
+				text += fmt.Sprintf("\nCREATE SINK m.out%d PRIMARY KEY (%s) AS %s;", i, strings.Join(sink.Key, ", "), sink.SQL)
+			}
+			_, err = p.compile(t.Context(), text)
+			var faults etlsql.Errors
+			if errors.As(err, &faults) {
+				return
+			}
+			if err != nil {
+				rt.Fatalf("%s\n%v", text, err)
+			}
+			texts = append(texts, text)
+		}
+		p.dsn = dsn()
+		n := rapid.IntRange(2, 24).Draw(rt, "rows")
+		first := rapid.IntRange(1, n-1).Draw(rt, "first")
+		if err := randomFiles(t, dir, plannertest.Rows(rt, n), []int{first, n - first}); err != nil {
+			rt.Fatal(err)
+		}
+		later := filepath.Join(dir, "001.parquet")
+		if err := os.Rename(later, later+".later"); err != nil {
+			rt.Fatal(err)
+		}
+		// turn does something in a process of its own and compares the tables.
+		turn := func(text string, rows int, do func(*opened) error) (goOn bool) {
+			p.text = text
+			o := p.open()
+			o.Limit = connectors.Limit{Rows: int64(rapid.IntRange(1, 12).Draw(rt, "batch"))}
+			err := do(o)
+			diff, theirs := "", o.placedReference(t, dir, int64(rows))
+			if theirs == nil && err == nil {
+				diff, theirs = o.differs(t)
+			}
+			o.close()
+			if theirs != nil || err != nil && failsAnyway(t, p, int64(n)) {
+				return false
+			}
+			if err != nil || diff != "" {
+				rt.Fatalf("%s\nbecame\n%s\nin the turn of %s\n%v%s", texts[0], texts[1], text, err, diff)
+			}
+			return true
+		}
+		run := func(o *opened) error { _, err := o.Run(t.Context(), nil); return err }
+		if !turn(texts[0], first, run) {
+			return
+		}
+		if !turn(texts[1], first, func(o *opened) error {
+			a, err := o.Apply(t.Context(), engine.Options{Yes: true})
+			kinds[a.Kind]++
+			if err == engine.ErrNothingToApply {
+				return nil
+			}
+			return err
+		}) {
+			return
+		}
+		if err := os.Rename(later+".later", later); err != nil {
+			rt.Fatal(err)
+		}
+		if !turn(texts[1], n, run) {
+			return
+		}
+		if !turn(texts[1], n, func(o *opened) error {
+			r, err := o.Repair(t.Context(), engine.Options{})
+			if err == nil && !r.Quiet() {
+				err = fmt.Errorf("it needed a repair: %+v", r)
+			}
+			return err
+		}) {
+			return
+		}
+		accepted++
+	})
+	for accepted < want && !t.Failed() {
+		check(t)
+	}
+	t.Logf("%d random pipelines became others: %v", accepted, kinds)
+}
+
+// A file that was replaced since it was read is read as it is now, where that is allowed.
+func TestApplyOfReplacedFiles(t *testing.T) {
+	q := namedQuery{name: "base", key: "k", text: "SELECT k, count(*) AS n, sum(a) AS sa FROM t GROUP BY k"}
+	p := &project{t: t, dir: t.TempDir(), text: strings.Replace(pipelineText("csv", q), "'*.csv'", "'*.csv' WITH (files = 'replace')", 1)}
+	writeFiles(t, p.dir, "csv", []int{9, 9, 9})
+	o := p.open()
+	if _, err := o.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	o.close()
+	text, err := os.ReadFile(filepath.Join(p.dir, "00001.csv"))
+	if err == nil {
+		lines := strings.SplitAfter(string(text), "\n")
+		err = os.WriteFile(filepath.Join(p.dir, "00001.csv"), []byte(strings.Join(lines[:5], "")), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.text = strings.Replace(p.text, "sum(a)", "sum(e)", 1)
+	o = p.open()
+	defer o.close()
+	if _, err := o.Run(t.Context(), nil); !isA[*engine.BlockedError](err) || !strings.Contains(err.Error(), "Needs 3 files; all present") {
+		t.Errorf("blocked is %v", err)
+	}
+	if _, err := o.Apply(t.Context(), engine.Options{Yes: true}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		o.reference(t, 27)
+		o.expectSink(t, 0, "id NOT BETWEEN 14 AND 18", "SELECT k, count(*) AS n, sum(e) AS sa FROM t GROUP BY k")
+		if sum, err := o.Run(t.Context(), nil); err != nil || !sum.UpToDate {
+			t.Errorf("%+v, %v", sum, err)
+		}
 	}
 }

@@ -19,7 +19,8 @@ type building struct {
 }
 
 // build folds everything that was read until a head into the empty state of the steps that are wanted.
-func (p *Pipeline) build(ctx context.Context, head connectors.Head, wanted func(planner.Step) bool) (*building, error) {
+// now: files that were replaced since are read as they are.
+func (p *Pipeline) build(ctx context.Context, head connectors.Head, wanted func(planner.Step) bool, now bool) (*building, error) {
 	l := &life{Pipeline: p, manifest: head.Manifest}
 	b := &building{life: l.only(wanted)}
 	position, _, err := p.consumed(ctx, head)
@@ -33,13 +34,41 @@ func (p *Pipeline) build(ctx context.Context, head connectors.Head, wanted func(
 	if len(b.Plan.Steps) == 0 {
 		return b, nil
 	}
-	for _, w := range b.reread(position) {
+	var anew map[string]map[string]connectors.Range
+	if now {
+		if anew, err = b.replacements(ctx, position); err != nil {
+			return nil, err
+		}
+	}
+	for _, w := range b.reread(position, anew) {
 		if err := b.fold(ctx, w, &b.folded); err != nil {
 			return nil, err
 		}
 	}
 	connectors.Failpoint("after-fold")
 	return b, nil
+}
+
+// replacements are the splits that were replaced since they were read, of sources that allow it: a run would
+// read them again, too.
+func (l *life) replacements(ctx context.Context, position checkpoints.Position) (map[string]map[string]connectors.Range, error) {
+	out := map[string]map[string]connectors.Range{}
+	for _, s := range l.readSources() {
+		if !s.Replaced {
+			continue
+		}
+		found, err := l.Sources[s.Name].Plan(ctx, position[s.Name], connectors.Limit{})
+		if err != nil {
+			return nil, err
+		}
+		out[s.Name] = map[string]connectors.Range{}
+		for _, r := range found.Ranges {
+			if _, read := position[s.Name][r.Split]; read && r.From == 0 {
+				out[s.Name][r.Split] = r
+			}
+		}
+	}
+	return out, nil
 }
 
 // consumed is the position of a head, as far as its sources are the plan's; one that is new has none.

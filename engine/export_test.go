@@ -39,7 +39,7 @@ func (p *Pipeline) Forge(ctx context.Context) error {
 	if err := b.empty(ctx); err != nil {
 		return err
 	}
-	for _, w := range b.reread(half) {
+	for _, w := range b.reread(half, nil) {
 		if err := b.fold(ctx, w, &folded{}); err != nil {
 			return err
 		}

@@ -65,7 +65,9 @@ func leftOut(source string) string { return "_left_out_" + source }
 
 // reread plans to read everything of a position once more, in works within the limit of bytes. There is
 // at least one: a SELECT without groups has a row before any input.
-func (l *life) reread(of checkpoints.Position) []*work {
+//
+// anew has, by source and split, what is read in the place of the recorded content.
+func (l *life) reread(of checkpoints.Position, anew map[string]map[string]connectors.Range) []*work {
 	var all []*work
 	var now *work
 	var bytes int64
@@ -80,6 +82,9 @@ func (l *life) reread(of checkpoints.Position) []*work {
 	for i, s := range l.readSources() {
 		for _, r := range consumedRanges(of[s.Name]) {
 			r.Next.Times = checkpoints.Times{} // they are found again
+			if now, ok := anew[s.Name][r.Split]; ok {
+				r = now
+			}
 			if bytes > 0 && l.Limit.Bytes > 0 && bytes+r.Next.Size > l.Limit.Bytes {
 				begin()
 			}

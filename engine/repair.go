@@ -76,7 +76,7 @@ func (p *Pipeline) Repair(ctx context.Context, o Options) (r Repair, err error) 
 	if err := p.fits(ctx, head); err != nil {
 		return r, err
 	}
-	b, err := p.build(ctx, head, func(planner.Step) bool { return true })
+	b, err := p.build(ctx, head, func(planner.Step) bool { return true }, false)
 	if err != nil {
 		return r, err
 	}

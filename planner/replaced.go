@@ -60,8 +60,11 @@ func (c *compiler) replaced(n *Scan) delta {
 		}
 		return fmt.Sprintf("SELECT %s, %d::BIGINT AS _w FROM %s WHERE %s AND NOT _same", selection(exprs), weight, r.table, on)
 	}
-	return delta{sql: side("c", 1, "_new") + " UNION ALL " + side("o", -1, "_old"), types: n.Type, weighted: true}
+	return delta{sql: side("c", 1, "_new") + " UNION ALL " + side("o", -1, "_old"), types: n.Type, weighted: true,
+		of: Origin{Sources: []string{n.Source}, Steps: []string{rowsStep(n.Source)}}}
 }
+
+func rowsStep(source string) string { return "rows_" + shortHash(source) }
 
 // keepRows compiles the step. A row that a replaced file has again, in the same place, stays.
 func (c *compiler) keepRows(source string, r *sourceRows) {
@@ -71,7 +74,7 @@ func (c *compiler) keepRows(source string, r *sourceRows) {
 	state := Table{Name: fmt.Sprintf("s%d", k), Key: 2, Cols: []Col{{Name: "k0", Type: "VARCHAR"}, {Name: "k1", Type: "BIGINT"}}}
 	names, both := []string{placeFile + " AS k0", placeRow + " AS k1"}, []string{}
 	same := []string{"_new", "_old"}
-	var last []string
+	var last, none []string
 	for i, typ := range r.types {
 		state.Cols = append(state.Cols, Col{Name: fmt.Sprintf("c%d", i), Type: typ})
 		names = append(names, fmt.Sprintf("%s AS c%d", duck.Quote(r.cols[i]), i))
@@ -80,12 +83,13 @@ func (c *compiler) keepRows(source string, r *sourceRows) {
 		if !oneLook(typ) {
 			same = append(same, fmt.Sprintf("CAST(c%[1]d AS VARCHAR) IS NOT DISTINCT FROM CAST(o%[1]d AS VARCHAR)", i))
 		}
+		none = append(none, fmt.Sprintf("CAST(NULL AS %s) AS o%d", typ, i))
 		last = append(last, fmt.Sprintf("CASE WHEN _new THEN c%[1]d ELSE o%[1]d END AS c%[1]d", i))
 	}
 	paired := list("CASE WHEN n.k1 IS NULL THEN o.k0 ELSE n.k0 END AS k0, CASE WHEN n.k1 IS NULL THEN o.k1 ELSE n.k1 END AS k1",
 		strings.Join(both, ", "), "n.k1 IS NOT NULL AS _new, o.k1 IS NOT NULL AS _old")
 	step := Step{
-		ID: "rows_" + shortHash(source), Kind: "table", Pos: c.sourcePosition(source), State: state,
+		ID: rowsStep(source), Of: Origin{Sources: []string{source}}, Kind: "table", Pos: c.sourcePosition(source), State: state,
 		Run: []string{fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT *, %s AS _same FROM (SELECT %s FROM (SELECT %s FROM %s) n FULL JOIN (SELECT * FROM %s WHERE k0 IN (SELECT file FROM %s)) o ON n.k0 = o.k0 AND n.k1 = o.k1)",
 			r.table, strings.Join(same, " AND "), paired, strings.Join(names, ", "), duck.Quote(InputRelation(source)), state.Name, duck.Quote(WithdrawnRelation(source)))},
 		Keep: []string{
@@ -93,12 +97,14 @@ func (c *compiler) keepRows(source string, r *sourceRows) {
 			fmt.Sprintf("INSERT INTO %[1]s SELECT %[2]s FROM %[3]s WHERE _new AND NOT _same", state.Name, state.columnList(), r.table),
 		},
 		Changed: fmt.Sprintf("SELECT %s, (CASE WHEN _new THEN 1 ELSE 0 END)::TINYINT AS _op FROM %s WHERE NOT _same", list("k0, k1", strings.Join(last, ", ")), r.table),
+		All: []string{fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s FROM %s",
+			r.table, list(state.columnList(), strings.Join(none, ", "), "true AS _new, false AS _old, false AS _same"), state.Name)},
 		Counts:  source,
 		Counted: "SELECT count(*) FILTER (_new) FROM " + r.table,
 		source:  source,
 	}
 	c.plan.Steps = append(c.plan.Steps, step)
-	c.plan.state = append(c.plan.state, canonicalState{Step: step.ID, Rows: "rows of " + source, Keeps: slices.Clone(r.cols)})
+	c.plan.state = append(c.plan.state, canonicalState{Step: step.ID, Rows: "rows of " + source, Keeps: []string{strings.Join(r.cols, ", ")}}) // in this order, by their number
 }
 
 func (c *compiler) sourcePosition(name string) int {
