@@ -135,11 +135,9 @@ func (p *Pipeline) apply(ctx context.Context, t *turn, a *Apply, o Options) erro
 	}
 	l := &life{Pipeline: p, tables: map[string]*stateTable{}}
 	defer func() { l.release(ctx) }()
-	head := t.head
-	if !o.DryRun {
-		if l.lease, head, err = p.taken(ctx, o.Patience); err != nil {
-			return err
-		}
+	head, err := l.newest(ctx, o)
+	if err != nil {
+		return err
 	}
 	if head.Plan.ID != t.head.Plan.ID {
 		return errMoved

@@ -124,6 +124,15 @@ func (b *building) upTo(ctx context.Context, head connectors.Head) error {
 	return nil
 }
 
+// newest is the head that a correction is of: under the lease, or for a dry run as it is now.
+func (l *life) newest(ctx context.Context, o Options) (head connectors.Head, err error) {
+	if o.DryRun {
+		return l.Destination.Head(ctx, l.Plan.Name)
+	}
+	l.lease, head, err = l.taken(ctx, o.Patience)
+	return head, err
+}
+
 // taken takes the lease, and waits for a run that has it. Its batch comes to an end, and it gives the
 // lease back.
 func (p *Pipeline) taken(ctx context.Context, patience time.Duration) (connectors.Lease, connectors.Head, error) {

@@ -82,10 +82,8 @@ func (p *Pipeline) Repair(ctx context.Context, o Options) (r Repair, err error) 
 	}
 	l := &life{Pipeline: p, tables: map[string]*stateTable{}}
 	defer func() { l.release(ctx) }()
-	if !o.DryRun {
-		if l.lease, head, err = p.taken(ctx, o.Patience); err != nil {
-			return r, err
-		}
+	if head, err = l.newest(ctx, o); err != nil {
+		return r, err
 	}
 	if err := b.upTo(ctx, head); err != nil {
 		return r, err
