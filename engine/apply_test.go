@@ -322,6 +322,26 @@ func testRandomApply(t *testing.T, dsn func() string, want int) {
 	t.Logf("%d random pipelines became others: %v", accepted, kinds)
 }
 
+// What another DuckDB kept is not taken for what this one would keep: the change of the SQL is made from the
+// input, also one that the kept state would serve.
+func TestApplyWithAnotherDuckDB(t *testing.T) {
+	h := halfRead(t, namedQuery{name: "base", key: "k", text: "SELECT k, count(*) AS n, sum(a) AS sa FROM t GROUP BY k"}, "csv", 6)
+	h.change(namedQuery{name: "less", key: "k", text: "SELECT k, count(*) + 1 AS n FROM t GROUP BY k"}, "csv")
+	o := h.open()
+	under(o.Plan, "v9.9.9")
+	a, err := o.Apply(t.Context(), engine.Options{})
+	if err != nil || a.Kind != checkpoints.KindRebuild || a.Files == 0 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	if sum, err := o.Run(t.Context(), nil); err != nil || len(sum.Warnings) > 0 {
+		t.Fatalf("%+v, %v", sum, err)
+	}
+	o.reference(t, h.rows)
+	o.expectEqual(t, int64(h.rows), h.query.text)
+	o.close()
+	h.goOn(t) // back on the first: everything since the change is folded again to see that it does the same
+}
+
 // A file that was replaced since it was read is read as it is now, where that is allowed.
 func TestApplyOfReplacedFiles(t *testing.T) {
 	q := namedQuery{name: "base", key: "k", text: "SELECT k, count(*) AS n, sum(a) AS sa FROM t GROUP BY k"}

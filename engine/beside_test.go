@@ -2,8 +2,12 @@ package engine_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"lockstep/connectors"
 	"lockstep/connectors/postgres/pgtest"
@@ -126,4 +130,53 @@ func (e *edited) Found(ctx context.Context, pipeline string, sink connectors.Sin
 		e.edit()
 	}
 	return f, err
+}
+
+// Whoever reads the table meanwhile sees the rows of one meaning, all of them.
+func TestReadersBesideCorrections(t *testing.T) {
+	cluster := pgtest.Start(t)
+	meaning := func(version int) namedQuery {
+		text := fmt.Sprintf("SELECT k, c, count(*) AS n, %d AS version FROM t GROUP BY k, c", version)
+		if version%3 == 0 { // a column comes and goes
+			text = fmt.Sprintf("SELECT k, c, count(*) AS n, %d AS version, sum(e) AS more FROM t GROUP BY k, c", version)
+		}
+		return namedQuery{name: "m", key: "k, c", text: text}
+	}
+	h := halfReadTo(t, meaning(1), "csv", 9, cluster.Database(t))
+	rows := len(h.seqs())
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	looks, seen := 0, map[int]bool{}
+	go func() {
+		conn, err := pgx.Connect(context.Background(), h.dsn)
+		if err != nil {
+			done <- err
+			return
+		}
+		defer conn.Close(context.Background())
+		for ctx.Err() == nil {
+			var n, versions, version int
+			if err := conn.QueryRow(context.Background(), "SELECT count(*), count(DISTINCT version), min(version) FROM public.out").Scan(&n, &versions, &version); err != nil {
+				done <- err
+				return
+			}
+			if n != rows || versions != 1 {
+				done <- fmt.Errorf("a reader saw %d rows of %d meanings, not %d of one", n, versions, rows)
+				return
+			}
+			looks, seen[version] = looks+1, true
+		}
+		done <- nil
+	}()
+	var err error
+	for version := 2; version < 12 && err == nil; version++ {
+		h.change(meaning(version), "csv")
+		o := h.open()
+		_, err = o.Apply(t.Context(), engine.Options{})
+		o.close()
+	}
+	stop()
+	if err := errors.Join(err, <-done); err != nil || len(seen) < 5 {
+		t.Errorf("in %d looks at %d meanings: %v", looks, len(seen), err)
+	}
 }

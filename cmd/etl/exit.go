@@ -175,6 +175,7 @@ type failure struct {
 	Exit   int                 `json:"exit"`
 	Faults sql.Errors          `json:"faults,omitempty"`
 	Plan   *planner.Comparison `json:"plan,omitempty"`
+	Cost   *engine.Cost        `json:"cost,omitempty"` // of applying that plan
 	Result any                 `json:"result,omitempty"`
 }
 
@@ -187,7 +188,7 @@ func failureOf(err error) *failure {
 	}
 	switch {
 	case errors.As(err, &blocked):
-		out.Plan = &blocked.Comparison
+		out.Plan, out.Cost = &blocked.Comparison, &blocked.Cost
 	case errors.As(err, &out.Faults):
 	default:
 		out.Error, out.Hint, _ = strings.Cut(out.Error, "\n  ")

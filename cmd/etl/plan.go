@@ -35,6 +35,7 @@ type fit struct {
 	Change     string              `json:"change"` // none, new, blocked, unknown
 	Say        string              `json:"message"`
 	Comparison *planner.Comparison `json:"comparison,omitempty"`
+	Cost       *engine.Cost        `json:"cost,omitempty"` // of applying it
 	blocked    error
 }
 
@@ -89,7 +90,7 @@ func (s *session) fit(ctx context.Context) (*fit, error) {
 	case err != nil:
 		return nil, err
 	case errors.As(blocked, &changed):
-		return &fit{Change: "blocked", Say: changed.Error(), Comparison: &changed.Comparison, blocked: blocked}, nil
+		return &fit{Change: "blocked", Say: changed.Error(), Comparison: &changed.Comparison, Cost: &changed.Cost, blocked: blocked}, nil
 	case blocked != nil:
 		return &fit{Change: "blocked", Say: blocked.Error(), blocked: blocked}, nil
 	case head.Manifest.Seq == 0:
