@@ -20,7 +20,7 @@ demo: build ## run an example on its files, add a day, run again, show and check
 	@sh examples/demo.sh
 
 test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
-	$(MAKE) -j2 test-race test-rest test-faults test-random fuzz
+	$(MAKE) -j2 test-race test-rest test-faults test-postgres-18 test-random fuzz
 
 # The race detector watches the packages that have more than one goroutine; of the scripts, which run a binary
 # each, those with signals, waiting and several pipelines.
@@ -34,10 +34,13 @@ test-rest:
 test-faults: # processes, servers and connections are killed and cut, and counted by kind
 	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=12 LOCKSTEP_FAULTS=6 LOCKSTEP_AT_LEAST=300 go test -count 1 -v -timeout 40m -run '^Test(Kill|Faults)' .
 
+test-postgres-18: # where its programs can be had
+	sh connectors/postgres/pgtest/with-18.sh go test -count 1 -timeout 20m ./connectors/postgres -run '^Test(Destination|Values|RefusedRows|TablesOfPostgres|Wire|ForeignWriters)$$'
+
 test-random: # queries that nobody wrote
 	LOCKSTEP_CASES=2000 go test -count 1 -v -timeout 40m -run '^TestRandom(Queries|Pipelines)$$' ./planner ./engine
 
-soak: ## kill the real binary, its server and its connections for 3 x $(SOAK), then draw random queries for $(SOAK)
+soak: ## kill the real binary, its server and its connections for 4 x $(SOAK), then draw random queries for $(SOAK)
 	LOCKSTEP_SOAK=$(SOAK) LOCKSTEP_KILLS=5 LOCKSTEP_AT_LEAST=$(AT_LEAST) go test -timeout 0 -count 1 -v -run '^Test(Kill|Faults)' .
 	@timeout $(SOAK) sh -c 'while out=$$(LOCKSTEP_CASES=4000 go test -timeout 0 -count 1 -v -run "^TestRandom(Queries|Pipelines)$$" ./planner ./engine); \
 		do echo "$$out" | grep -E "queries:|pipelines in"; done; echo "$$out"; exit 1'; test $$? -eq 124
@@ -55,7 +58,7 @@ fuzz: ## every fuzzer for $(FUZZTIME)
 	go test -run '^$$' -fuzz '^FuzzJSONLine$$' -fuzztime $(FUZZTIME) ./connectors/files
 
 bench: build ## measure against named baselines; ratios are printed
-	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./engine/bench
+	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./engine/bench ./connectors/postgres
 
 clean: ## remove what was built
 	rm -rf bin demo

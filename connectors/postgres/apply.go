@@ -2,11 +2,11 @@ package postgres
 
 import (
 	"context"
+	dbsql "database/sql"
 	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"lockstep/connectors"
@@ -37,7 +37,7 @@ func (d *Destination) applyTx(ctx context.Context, tx *tx, seq int64, number int
 			return err
 		}
 		connectors.Failpoint("after-copy")
-		if err := a.mergeTx(ctx, total); err != nil {
+		if err := a.mergeTx(ctx, change.Table, total); err != nil {
 			return err
 		}
 		connectors.Failpoint("after-merge")
@@ -101,7 +101,11 @@ func (a apply) copyTx(ctx context.Context, change connectors.SinkChange, want in
 	if want < analyzed {
 		return nil
 	}
-	return a.tx.script(ctx, "ANALYZE "+a.staged)
+	if len(a.sink.Key) == 0 {
+		return nil
+	}
+	// The columns that are joined on are all that the planner needs to know about.
+	return a.tx.script(ctx, "ANALYZE "+a.staged+" ("+strings.Join(quoted(a.sink.Key), ", ")+")")
 }
 
 // broken is a promise that does not hold: a mistake of ours, never the analyst's.
@@ -111,8 +115,8 @@ func (a apply) broken(format string, args ...any) error {
 
 // mergeTx merges the rows whose key has no NULL, and then those of every pattern of NULLs that occurs:
 // equality can use the index on the key, "is not distinct from" cannot.
-func (a apply) mergeTx(ctx context.Context, want int64) error {
-	patterns, err := a.patterns(ctx)
+func (a apply) mergeTx(ctx context.Context, table string, want int64) error {
+	patterns, err := a.patterns(ctx, table)
 	if err != nil {
 		return err
 	}
@@ -131,22 +135,29 @@ func (a apply) mergeTx(ctx context.Context, want int64) error {
 }
 
 // patterns lists which columns of the key are NULL together in staged rows: for every pattern one bool a
-// column.
-func (a apply) patterns(ctx context.Context) ([][]bool, error) {
+// column. It is asked of the engine's table, which is fast.
+func (a apply) patterns(ctx context.Context, table string) ([][]bool, error) {
 	if len(a.sink.Key) == 0 {
 		return [][]bool{nil}, nil
 	}
 	tests := make([]string, len(a.sink.Key))
 	for i, k := range quoted(a.sink.Key) {
-		tests[i] = k + " IS NULL"
+		tests[i] = "CASE WHEN " + k + " IS NULL THEN '1' ELSE '0' END"
 	}
 	var out [][]bool
-	err := a.tx.each(ctx, "SELECT DISTINCT ARRAY["+strings.Join(tests, ", ")+"] FROM "+a.staged+" ORDER BY 1", nil, func(rows pgx.Rows) error {
-		var nulls []bool
-		err := rows.Scan(&nulls)
+	err := a.d.eng.Each(ctx, "SELECT DISTINCT "+strings.Join(tests, " || ")+" FROM temp."+duck.Quote(table)+" ORDER BY 1", nil, func(rows *dbsql.Rows) error {
+		var text string
+		err := rows.Scan(&text)
+		nulls := make([]bool, len(text))
+		for i := range nulls {
+			nulls[i] = text[i] == '1'
+		}
 		out = append(out, nulls)
 		return err
 	})
+	if err != nil {
+		err = fmt.Errorf("read the staged rows: %w", err)
+	}
 	return out, err
 }
 

@@ -7,18 +7,20 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"lockstep/connectors/postgres/pgtest"
 )
 
 // steady makes a table of so many BIGINT keys, then runs batches of some random rows in one process, and
 // returns what each took in seconds, the first five left out, and what a batch took with everything
 // between two of them, planning and compaction included.
-func steady(b *testing.B, keys, rows, batches int) (batch, whole float64) {
+func steady(b *testing.B, attach string, keys, rows, batches int) (batch, whole float64) {
 	const warm = 5
 	dir, bin := b.TempDir(), etl(b)
 	input := func(n, first int) string {
 		return fmt.Sprintf(`SELECT ((i * 7919) %% %d)::BIGINT AS k, (random() * 1000)::BIGINT AS a, (random() * 1000)::DECIMAL(12,2) AS b, TIMESTAMP '2026-01-01' AS ts FROM range(%d, %d) r(i)`, keys, first, first+n)
 	}
-	write(b, filepath.Join(dir, "p.sql"), `ATTACH 'm.duckdb' AS m; CREATE SOURCE t FROM 'in*.parquet';
+	write(b, filepath.Join(dir, "p.sql"), `ATTACH `+attach+`; CREATE SOURCE t FROM 'in*.parquet';
 		CREATE SINK m.out PRIMARY KEY (k) AS `+grouped+";")
 	generate(b, fmt.Sprintf("COPY (%s) TO '%s/in0.parquet' (FORMAT parquet)", input(keys, 0), dir))
 	run(b, dir, nil, bin, "run", "p.sql")
@@ -43,11 +45,21 @@ func BenchmarkOneRow(b *testing.B) {
 	for _, keys := range []int{1_000_000, 10_000_000} {
 		b.Run(fmt.Sprintf("%dM-keys", keys/1_000_000), func(b *testing.B) {
 			for b.Loop() {
-				batch, whole := steady(b, keys, 1, 40)
+				batch, whole := steady(b, "'m.duckdb' AS m", keys, 1, 40)
 				b.ReportMetric(batch*1000, "ms/batch")
 				b.ReportMetric(whole*1000, "ms/batch-to-batch")
 			}
 		})
+	}
+}
+
+// BenchmarkOneRowPostgres: the same, into a table of Postgres.
+func BenchmarkOneRowPostgres(b *testing.B) {
+	dsn := pgtest.Start(b).Database(b)
+	for b.Loop() {
+		batch, whole := steady(b, "'"+dsn+"' AS m (TYPE postgres)", 1_000_000, 1, 40)
+		b.ReportMetric(batch*1000, "ms/batch")
+		b.ReportMetric(whole*1000, "ms/batch-to-batch")
 	}
 }
 
@@ -57,7 +69,7 @@ func BenchmarkCurve(b *testing.B) {
 	for _, keys := range []int{100_000, 1_000_000, 10_000_000} {
 		b.Run(fmt.Sprintf("%dk-keys", keys/1000), func(b *testing.B) {
 			for b.Loop() {
-				batch, whole := steady(b, keys, 10_000, 20)
+				batch, whole := steady(b, "'m.duckdb' AS m", keys, 10_000, 20)
 				b.ReportMetric(batch*1000, "ms/batch")
 				b.ReportMetric(whole*1000, "ms/batch-to-batch")
 			}
