@@ -231,6 +231,10 @@ func (p *Pipeline) cost(ctx context.Context, t *turn) (c Cost, err error) {
 				continue
 			}
 			c.Bytes += r.Next.Size
+			if r.Next.Lost {
+				c.Missing = append(c.Missing, r.Split)
+				continue
+			}
 			_, err := p.Sources[source].Recorded(ctx, []checkpoints.Range{{Source: source, Split: r.Split, To: r.To, Rows: r.Rows, Content: r.Next.Content}})
 			var input *connectors.InputError
 			if errors.As(err, &input) {

@@ -18,6 +18,8 @@ import (
 type database interface {
 	connectors.Destination
 	connectors.Registry
+	// Pipelines lists the pipelines that have taken a lease, by name.
+	Pipelines(ctx context.Context) ([]string, error)
 	// History lists the newest n manifests, newest first; 0 lists all.
 	History(ctx context.Context, pipeline string, n int) ([]checkpoints.Manifest, error)
 	// OfKind lists the changes of a kind, oldest first.

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"lockstep/connectors"
+	"lockstep/sql"
 )
 
 func renameCommand() *cobra.Command {
@@ -59,6 +62,9 @@ func rename(cmd *cobra.Command, s *session, from string) error {
 	if err := s.openDestination(ctx, false); err != nil {
 		return err
 	}
+	if err := s.knows(ctx, from); err != nil {
+		return err
+	}
 	head, err := s.pipeline.Rename(ctx, s.dest, from, func(file string) bool { return file != "" && file != s.file() && nameOfFile(file) == from })
 	if err != nil {
 		return err
@@ -73,6 +79,21 @@ func rename(cmd *cobra.Command, s *session, from string) error {
 	}
 	fmt.Fprintf(out, "%s: was %s; it goes on after batch %d\n", to, from, head.LastBatch)
 	return nil
+}
+
+// knows makes sure that the destination has a pipeline of a name.
+func (s *session) knows(ctx context.Context, name string) error {
+	names, err := s.dest.Pipelines(ctx)
+	if err != nil || slices.Contains(names, name) {
+		return err
+	}
+	hint := "there is none yet"
+	if near := sql.Suggest(name, names); near != "" {
+		hint = "did you mean " + near + "?"
+	} else if len(names) > 0 {
+		hint = "there are " + strings.Join(names, ", ")
+	}
+	return &usageError{"there is no pipeline " + name + " in " + s.shown, hint}
 }
 
 // nameOfFile is the name of the pipeline of a file; "" when there is none.
