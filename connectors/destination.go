@@ -43,6 +43,12 @@ type Destination interface {
 	// when the destination is, rolled back when it is not. A cancelled ctx does not stop a commit that
 	// was already sent.
 	Commit(ctx context.Context, lease Lease, change *Change) error
+	// SaveJob stores a job with its segments in the place of what was stored of its kind before. They are kept
+	// until another one is saved, or it is forgotten.
+	SaveJob(ctx context.Context, job Job) error
+	// Job finds what was saved; without segments there is nothing. Their data is had with Load.
+	Job(ctx context.Context, pipeline, kind string) (Job, error)
+	ForgetJob(ctx context.Context, pipeline, kind string) error
 	// Release gives the lease back.
 	Release(ctx context.Context, lease Lease) error
 	// Rest lets other programs use the database while nothing waits; until Wake no other method but Close

@@ -21,6 +21,7 @@ type Apply struct {
 	Left     []string           `json:"left,omitempty"` // tables of sinks that are gone: they stay as they are
 	Files    int                `json:"files"`          // read
 	Bytes    int64              `json:"bytes"`
+	Saved    int                `json:"saved,omitempty"` // files of them that were folded before it was stopped
 	Took     time.Duration      `json:"took_ns"`
 }
 
@@ -129,7 +130,8 @@ func names(sinks []planner.Sink) []string {
 }
 
 func (p *Pipeline) apply(ctx context.Context, t *turn, a *Apply, o Options) error {
-	b, err := p.build(ctx, t.head, t.folds, true)
+	o.kind = t.kind()
+	b, err := p.build(ctx, t.head, t.folds, true, o)
 	if err != nil {
 		return err
 	}
@@ -145,7 +147,7 @@ func (p *Pipeline) apply(ctx context.Context, t *turn, a *Apply, o Options) erro
 	if err := b.upTo(ctx, head); err != nil {
 		return err
 	}
-	a.Files, a.Bytes = len(b.folded.ranges), b.folded.bytes
+	a.Files, a.Bytes, a.Saved = len(b.folded.ranges), b.folded.bytes, b.saved
 	l.manifest = head.Manifest
 	if err := l.join(ctx, b, t); err != nil {
 		return err
@@ -182,6 +184,10 @@ func (p *Pipeline) apply(ctx context.Context, t *turn, a *Apply, o Options) erro
 		return err
 	}
 	a.Seq = l.manifest.Seq
+	if o.SaveEvery > 0 && t.needs.Reads() {
+		// What is left behind is of no harm, and goes with the next.
+		_ = p.Destination.ForgetJob(ctx, p.Plan.Name, o.kind)
+	}
 	return nil
 }
 

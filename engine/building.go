@@ -16,11 +16,12 @@ import (
 type building struct {
 	*life         // of those steps
 	folded folded // what was read
+	saved  int    // how many splits of it were folded by a run that was stopped
 }
 
 // build folds everything that was read until a head into the empty state of the steps that are wanted.
 // now: files that were replaced since are read as they are.
-func (p *Pipeline) build(ctx context.Context, head connectors.Head, wanted func(planner.Step) bool, now bool) (*building, error) {
+func (p *Pipeline) build(ctx context.Context, head connectors.Head, wanted func(planner.Step) bool, now bool, o Options) (*building, error) {
 	l := &life{Pipeline: p, manifest: head.Manifest}
 	b := &building{life: l.only(wanted)}
 	position, _, err := p.consumed(ctx, head)
@@ -40,9 +41,22 @@ func (p *Pipeline) build(ctx context.Context, head connectors.Head, wanted func(
 			return nil, err
 		}
 	}
-	for _, w := range b.reread(position, anew) {
+	if o.SaveEvery > 0 {
+		if _, err := b.goOn(ctx, o.kind, position); err != nil {
+			return nil, err
+		}
+	}
+	saved := p.Now()
+	works := b.reread(position, anew)
+	for i, w := range works {
 		if err := b.fold(ctx, w, &b.folded); err != nil {
 			return nil, err
+		}
+		if o.SaveEvery > 0 && !o.DryRun && i+1 < len(works) && p.Now().Sub(saved) >= o.SaveEvery {
+			if err := b.save(ctx, o.kind); err != nil {
+				return nil, err
+			}
+			saved = p.Now()
 		}
 	}
 	connectors.Failpoint("after-fold")

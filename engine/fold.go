@@ -66,8 +66,13 @@ func leftOut(source string) string { return "_left_out_" + source }
 // reread plans to read everything of a position once more, in works within the limit of bytes. There is
 // at least one: a SELECT without groups has a row before any input.
 //
-// anew has, by source and split, what is read in the place of the recorded content.
+// anew has, by source and split, what is read in the place of the recorded content. What is in the position at
+// hand was folded already.
 func (l *life) reread(of checkpoints.Position, anew map[string]map[string]connectors.Range) []*work {
+	limit := l.Limit.Bytes
+	if total := l.bytes(of); total > bigBuilding {
+		limit = min(cmp.Or(limit, total), max(bigBuilding/2, total/16))
+	}
 	var all []*work
 	var now *work
 	var bytes int64
@@ -85,7 +90,10 @@ func (l *life) reread(of checkpoints.Position, anew map[string]map[string]connec
 			if now, ok := anew[s.Name][r.Split]; ok {
 				r = now
 			}
-			if bytes > 0 && l.Limit.Bytes > 0 && bytes+r.Next.Size > l.Limit.Bytes {
+			if _, done := l.position[s.Name][r.Split]; done {
+				continue
+			}
+			if bytes > 0 && limit > 0 && bytes+r.Next.Size > limit {
 				begin()
 			}
 			now.sources[i].found.Ranges = append(now.sources[i].found.Ranges, r)
@@ -93,6 +101,16 @@ func (l *life) reread(of checkpoints.Position, anew map[string]map[string]connec
 		}
 	}
 	return all
+}
+
+// bytes is how much input a position is of.
+func (l *life) bytes(of checkpoints.Position) (n int64) {
+	for _, s := range l.readSources() {
+		for _, split := range of[s.Name] {
+			n += split.Size
+		}
+	}
+	return n
 }
 
 // recorded plans to read the ranges that a change recorded.

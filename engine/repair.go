@@ -17,9 +17,13 @@ type Options struct {
 	DryRun   bool          // nothing is written: the destination may be opened to read
 	Yes      bool          // also when it deletes many rows
 	Patience time.Duration // how long a run that holds the lease is waited for
-	Sink     string        // of Apply: the only table that may change; "" for all
+	// SaveEvery is how often what Apply has folded is saved, to go on from when it is stopped. 0: never.
+	SaveEvery time.Duration
+	Sink      string // of Apply: the only table that may change; "" for all
 	// Where limits a repair: per sink a condition on its key; sinks without one are left alone. nil: all.
 	Where map[string]string
+
+	kind string // under which it is saved
 }
 
 // Repair is what a repair did, or would do.
@@ -76,7 +80,7 @@ func (p *Pipeline) Repair(ctx context.Context, o Options) (r Repair, err error) 
 	if err := p.fits(ctx, head); err != nil {
 		return r, err
 	}
-	b, err := p.build(ctx, head, func(planner.Step) bool { return true }, false)
+	b, err := p.build(ctx, head, func(planner.Step) bool { return true }, false, Options{})
 	if err != nil {
 		return r, err
 	}

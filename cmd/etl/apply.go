@@ -20,6 +20,7 @@ type applyOptions struct {
 	yes      bool
 	wait     time.Duration
 	maxBytes int64
+	every    time.Duration
 }
 
 func applyCommand() *cobra.Command {
@@ -52,6 +53,7 @@ More than a fifth of a table's rows are deleted only with --yes.`,
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "also delete many rows")
 	cmd.Flags().DurationVar(&o.wait, "wait", 0, "wait this long for another run or program that holds the destination, as in 90s or 5m")
 	cmd.Flags().Int64Var(&o.maxBytes, "max-batch-bytes", 4<<30, "bytes of input files that are folded at once at most; 0 is no bound")
+	cmd.Flags().DurationVar(&o.every, "save-every", 30*time.Second, "how often to save what was folded, to go on from when it is stopped; 0 is never")
 	return takesFiles(quiet(cmd))
 }
 
@@ -72,7 +74,7 @@ func apply(cmd *cobra.Command, s *session, o applyOptions) error {
 		return err
 	}
 	s.pipeline.Limit = s.batchLimit(cmd.Flags(), runOptions{maxBytes: o.maxBytes})
-	options := engine.Options{DryRun: o.dryRun, Yes: o.yes, Patience: max(o.wait, leasePatience)}
+	options := engine.Options{DryRun: o.dryRun, Yes: o.yes, Patience: max(o.wait, leasePatience), SaveEvery: o.every}
 	if o.sink != "" {
 		if err := s.onlySink(o.sink, &options); err != nil {
 			return err
@@ -128,6 +130,9 @@ func printApplied(w io.Writer, name string, a engine.Apply, dry bool) {
 	read := "no input read"
 	if a.Kind != string(planner.Refinalise) {
 		read = fmt.Sprintf("%s read again (%s)", plural(int64(a.Files), "file"), size(a.Bytes))
+		if a.Saved > 0 {
+			read += fmt.Sprintf(", %s of them before it was stopped", thousands(int64(a.Saved)))
+		}
 	}
 	head := fmt.Sprintf("%s: %s · %s", name, a.Kind, read)
 	if dry {

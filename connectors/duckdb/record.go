@@ -36,6 +36,21 @@ func (d *Destination) insertRejectsTx(ctx context.Context, change *connectors.Ch
 
 // insertSegmentsTx writes the segments a change adds and makes them live.
 func (d *Destination) insertSegmentsTx(ctx context.Context, m checkpoints.Manifest, segments []*checkpoints.Segment) error {
+	if len(segments) == 0 {
+		return nil
+	}
+	if err := d.storeSegmentsTx(ctx, m.Pipeline, segments); err != nil {
+		return err
+	}
+	ids := make([]string, len(segments))
+	for i, s := range segments {
+		ids[i] = s.ID
+	}
+	return d.failed("write the state", d.eng.Exec(ctx, d.sql("use-segments"), m.Pipeline, m.Incarnation, ids, m.Seq))
+}
+
+// storeSegmentsTx writes segments and makes none of them live.
+func (d *Destination) storeSegmentsTx(ctx context.Context, pipeline string, segments []*checkpoints.Segment) error {
 	n := len(segments)
 	if n == 0 {
 		return nil
@@ -50,11 +65,7 @@ func (d *Destination) insertSegmentsTx(ctx context.Context, m checkpoints.Manife
 	if err := d.insertPartsTx(ctx, segments); err != nil {
 		return d.failed("write the state", err)
 	}
-	err := d.eng.Exec(ctx, d.sql("insert-segments"), m.Pipeline, ids, steps, levels, los, his, rows, sizes, parts, schemas, sums)
-	if err == nil {
-		err = d.eng.Exec(ctx, d.sql("use-segments"), m.Pipeline, m.Incarnation, ids, m.Seq)
-	}
-	return d.failed("write the state", err)
+	return d.failed("write the state", d.eng.Exec(ctx, d.sql("insert-segments"), pipeline, ids, steps, levels, los, his, rows, sizes, parts, schemas, sums))
 }
 
 // removeSegmentsTx ends the life of segments; a compaction also drops the data that no kept checkpoint

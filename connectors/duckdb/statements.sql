@@ -99,11 +99,13 @@ WHERE pipeline = $1 AND incarnation = $2 AND removed_seq IS NOT NULL
 
 -- name: collect-parts
 DELETE FROM {db}.etl.segment_parts WHERE segment_id IN (
-  SELECT segment_id FROM {db}.etl.segments WHERE pipeline = $1 AND segment_id NOT IN (SELECT segment_id FROM {db}.etl.segment_use))
+  SELECT segment_id FROM {db}.etl.segments WHERE pipeline = $1 AND segment_id NOT IN (SELECT segment_id FROM {db}.etl.segment_use)
+     AND segment_id::VARCHAR NOT IN (SELECT unnest(string_split(coalesce(staging, ''), ' ')) FROM {db}.etl.jobs))
 
 -- name: collect-segments
 DELETE FROM {db}.etl.segments
 WHERE pipeline = $1 AND segment_id NOT IN (SELECT segment_id FROM {db}.etl.segment_use)
+  AND segment_id::VARCHAR NOT IN (SELECT unnest(string_split(coalesce(staging, ''), ' ')) FROM {db}.etl.jobs)
 
 -- name: forget-checkpoints
 DELETE FROM {db}.etl.checkpoints WHERE pipeline = ? AND incarnation = ?
@@ -234,3 +236,24 @@ UPDATE {db}.etl.pipelines SET file_path = NULL
 
 -- name: forget-leases
 DELETE FROM {db}.etl.leases WHERE pipeline = ?
+
+-- name: job
+SELECT base_seq, spec, coalesce(staging, '') FROM {db}.etl.jobs WHERE pipeline = ? AND kind = ?
+
+-- name: job-segments
+SELECT segment_id::VARCHAR, step_id, level, seq_lo, seq_hi, rows, bytes, schema, sha256
+FROM {db}.etl.segments WHERE pipeline = ? AND segment_id::VARCHAR IN (SELECT unnest(?::VARCHAR[])) ORDER BY step_id
+
+-- name: insert-job
+INSERT INTO {db}.etl.jobs (id, pipeline, lane, kind, base_seq, spec, staging, status) VALUES (uuid(), ?, 'build', ?, ?, ?, ?, 'saved')
+
+-- name: forget-job-parts
+DELETE FROM {db}.etl.segment_parts WHERE segment_id::VARCHAR IN
+  (SELECT unnest(string_split(coalesce(staging, ''), ' ')) FROM {db}.etl.jobs WHERE pipeline = ? AND kind = ?)
+
+-- name: forget-job-segments
+DELETE FROM {db}.etl.segments WHERE segment_id::VARCHAR IN
+  (SELECT unnest(string_split(coalesce(staging, ''), ' ')) FROM {db}.etl.jobs WHERE pipeline = ? AND kind = ?)
+
+-- name: forget-job
+DELETE FROM {db}.etl.jobs WHERE pipeline = ? AND kind = ?

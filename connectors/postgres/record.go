@@ -76,6 +76,21 @@ func (d *Destination) copyRejectsTx(ctx context.Context, tx *tx, m checkpoints.M
 
 // insertSegmentsTx writes the segments a change adds and makes them live.
 func insertSegmentsTx(ctx context.Context, tx *tx, m checkpoints.Manifest, segments []*checkpoints.Segment) error {
+	if len(segments) == 0 {
+		return nil
+	}
+	if err := storeSegmentsTx(ctx, tx, m.Pipeline, segments); err != nil {
+		return err
+	}
+	ids := make([]string, len(segments))
+	for i, s := range segments {
+		ids[i] = s.ID
+	}
+	return tx.exec(ctx, sql("use-segments"), m.Pipeline, m.Incarnation, ids, m.Seq)
+}
+
+// storeSegmentsTx writes segments and makes none of them live.
+func storeSegmentsTx(ctx context.Context, tx *tx, pipeline string, segments []*checkpoints.Segment) error {
 	n := len(segments)
 	if n == 0 {
 		return nil
@@ -90,10 +105,7 @@ func insertSegmentsTx(ctx context.Context, tx *tx, m checkpoints.Manifest, segme
 	if err := copyPartsTx(ctx, tx, segments); err != nil {
 		return err
 	}
-	if err := tx.exec(ctx, sql("insert-segments"), m.Pipeline, ids, steps, levels, los, his, rows, sizes, parts, schemas, sums); err != nil {
-		return err
-	}
-	return tx.exec(ctx, sql("use-segments"), m.Pipeline, m.Incarnation, ids, m.Seq)
+	return tx.exec(ctx, sql("insert-segments"), pipeline, ids, steps, levels, los, his, rows, sizes, parts, schemas, sums)
 }
 
 // copyPartsTx sends the parts as they are, by COPY.

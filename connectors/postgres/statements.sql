@@ -152,10 +152,12 @@ WHERE pipeline = $1 AND incarnation = $2 AND removed_seq IS NOT NULL
 DELETE FROM etl.segment_parts p USING etl.segments s
 WHERE s.segment_id = p.segment_id AND s.pipeline = $1
   AND NOT EXISTS (SELECT 1 FROM etl.segment_use u WHERE u.pipeline = $1 AND u.segment_id = p.segment_id)
+  AND NOT EXISTS (SELECT 1 FROM etl.jobs j WHERE p.segment_id::text = ANY (string_to_array(coalesce(j.staging, ''), ' ')))
 
 -- name: collect-segments
 DELETE FROM etl.segments s
 WHERE pipeline = $1 AND NOT EXISTS (SELECT 1 FROM etl.segment_use u WHERE u.pipeline = $1 AND u.segment_id = s.segment_id)
+  AND NOT EXISTS (SELECT 1 FROM etl.jobs j WHERE s.segment_id::text = ANY (string_to_array(coalesce(j.staging, ''), ' ')))
 
 -- name: forget-checkpoints
 DELETE FROM etl.checkpoints WHERE pipeline = $1 AND incarnation = $2
@@ -276,3 +278,24 @@ WHERE m.pipeline = $1 AND m.seq = n.seq
 UPDATE etl.pipelines p SET fence = fence + 1, file_path = nullif($2, ''),
        manifest_sha = (SELECT checksum FROM etl.manifests m WHERE m.pipeline = $1 AND m.seq = p.seq)
 WHERE pipeline = $1
+
+-- name: job
+SELECT base_seq, spec, coalesce(staging, '') FROM etl.jobs WHERE pipeline = $1 AND kind = $2
+
+-- name: job-segments
+SELECT segment_id::text, step_id, level, seq_lo, seq_hi, rows, bytes, schema, sha256
+FROM etl.segments WHERE pipeline = $1 AND segment_id::text = ANY ($2::text[]) ORDER BY step_id COLLATE "C"
+
+-- name: insert-job
+INSERT INTO etl.jobs (id, pipeline, lane, kind, base_seq, spec, staging, status) VALUES (gen_random_uuid(), $1, 'build', $2, $3, $4, $5, 'saved')
+
+-- name: forget-job-parts
+DELETE FROM etl.segment_parts WHERE segment_id IN
+  (SELECT unnest(string_to_array(nullif(staging, ''), ' '))::uuid FROM etl.jobs WHERE pipeline = $1 AND kind = $2)
+
+-- name: forget-job-segments
+DELETE FROM etl.segments WHERE segment_id IN
+  (SELECT unnest(string_to_array(nullif(staging, ''), ' '))::uuid FROM etl.jobs WHERE pipeline = $1 AND kind = $2)
+
+-- name: forget-job
+DELETE FROM etl.jobs WHERE pipeline = $1 AND kind = $2
