@@ -8,7 +8,7 @@ FUZZTIME ?= 6s
 SOAK ?= 10m
 AT_LEAST ?= 3000
 
-.PHONY: help build demo test test-race test-rest test-faults test-random soak bench lint fuzz clean
+.PHONY: help build demo test test-race test-rest test-faults test-postgres-18 test-random soak bench lint fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/connectors/postgres/pgtest"
 )
@@ -57,6 +58,36 @@ func TestFollowThroughRestarts(t *testing.T) {
 	for _, signal := range []string{"KILL", "INT", "QUIT"} {
 		cluster.Restart(t, signal)
 		j.land(2)
+		f.batches(2)
+	}
+	f.signal(os.Interrupt)
+	f.exit(0)
+	j.expectRight()
+}
+
+// A follower whose server is away says so once, and goes on when it is back.
+func TestFollowWhileServerIsAway(t *testing.T) {
+	cluster := pgtest.Start(t)
+	dsn := cluster.Database(t)
+	p := cluster.Proxy(t)
+	j := newJobIn(t, buildETL(t, "duckdb_arrow"), "'"+p.DSN(t, dsn)+"' AS m (TYPE postgres)", dsn)
+	j.land(1)
+	f := j.follow("50ms")
+	f.batches(1)
+	for range 2 {
+		p.Away(true)
+		told := strings.Count(f.said(), "looking again every 50ms")
+		j.land(2)
+		for start := time.Now(); strings.Count(f.said(), "looking again every 50ms") == told; time.Sleep(20 * time.Millisecond) {
+			if time.Since(start) > time.Minute {
+				t.Fatalf("it says nothing of it: %s", f.said())
+			}
+		}
+		time.Sleep(500 * time.Millisecond)
+		if now := strings.Count(f.said(), "looking again every 50ms"); now != told+1 {
+			t.Errorf("it was said %d times: %s", now-told, f.said())
+		}
+		p.Away(false)
 		f.batches(2)
 	}
 	f.signal(os.Interrupt)

@@ -59,9 +59,10 @@ func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %s", 
 
 // UnavailableError: the destination cannot be reached or opened (exit 5).
 type UnavailableError struct {
-	What string
-	Err  error
-	Hint string
+	What   string
+	Err    error
+	Hint   string
+	Passes bool // it was reached before, and may come back by itself
 }
 
 func (e *UnavailableError) Error() string {
@@ -93,6 +94,12 @@ func (e *FencedError) Error() string {
 func Held(err error) bool {
 	var h *HeldError
 	return errors.As(err, &h)
+}
+
+// Away tells whether the destination may come back by itself.
+func Away(err error) bool {
+	var u *UnavailableError
+	return errors.As(err, &u) && u.Passes
 }
 
 func joinNonEmpty(sep, a, b string) string {

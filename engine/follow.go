@@ -10,31 +10,46 @@ import (
 // Watcher is told what happens while a pipeline is followed.
 type Watcher struct {
 	Batch func(Report)
-	Held  func(error) // another program has the destination; once until it is free again
+	Held  func(error) // another program has the destination, or it is away; once until that has changed
 	Warn  func(string)
 }
+
+// outage is how long a destination that is away is waited for. Somebody has to see to one that stays away.
+const outage = time.Hour
 
 // Follow looks at the input at every tick and folds what is new, until an error or the end of ctx. The
 // destination is given back while nothing waits, so that other programs can use it; the state stays in
 // memory. Others may have changed the destination meanwhile: the head is read again before every batch,
-// and when it is not the one that was left, everything is forgotten and read anew.
+// and when it is not the one that was left, everything is forgotten and read anew. So it is when the
+// destination was away, for an hour at most.
 func (p *Pipeline) Follow(ctx context.Context, every time.Duration, tell Watcher) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	p.warn = tell.Warn
 	var l *life
-	held := false
-	awake := true // as it was opened
+	held, away := false, time.Time{} // since when
+	awake := true                    // as it was opened
 	for {
 		var err error
 		l, err = p.turn(ctx, l, awake, tell.Batch)
-		if err != nil && !connectors.Held(err) {
+		switch wasAway := !away.IsZero(); {
+		case err == nil:
+			held, away = false, time.Time{}
+		case connectors.Held(err):
+			if !held {
+				tell.Held(err)
+			}
+			held, away = true, time.Time{}
+		case connectors.Away(err) && ctx.Err() == nil && (!wasAway || p.Now().Sub(away) < outage):
+			if !wasAway {
+				tell.Held(err)
+				away = p.Now()
+			}
+			held = false
+		default:
 			return err
 		}
-		if err != nil && !held {
-			tell.Held(err)
-		}
-		held, awake = err != nil, false
+		awake = false
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

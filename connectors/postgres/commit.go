@@ -71,7 +71,7 @@ func (d *Destination) attempt(ctx context.Context, lease connectors.Lease, chang
 	var not *protocol.NotCommitted
 	switch {
 	case errors.As(err, &unknown):
-		return &connectors.UnavailableError{What: d.name, Err: &storeError{fmt.Sprintf("find out whether change %d was committed", m.Seq), unknown.Err},
+		return &connectors.UnavailableError{What: d.name, Err: &storeError{fmt.Sprintf("find out whether change %d was committed", m.Seq), unknown.Err}, Passes: connectors.Away(unknown.Err),
 			Hint: "nothing is lost or doubled: the next run looks, and goes on from what it finds"}
 	case errors.As(err, &not):
 		return refusal("the tables", not.Err) // constraints that are looked at by COMMIT

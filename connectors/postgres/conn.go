@@ -228,7 +228,7 @@ func (d *Destination) failed(doing string, err error) error {
 	if errors.As(err, &connect) {
 		doing = "connect"
 	}
-	return &connectors.UnavailableError{What: d.name, Err: &storeError{doing, err}, Hint: hintFor(err)}
+	return &connectors.UnavailableError{What: d.name, Err: &storeError{doing, err}, Hint: hintFor(err), Passes: passes(err)}
 }
 
 // spoken tells errors that are meant for the reader as they are.

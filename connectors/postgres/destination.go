@@ -100,8 +100,12 @@ func (d *Destination) Rest(ctx context.Context) error {
 	return nil
 }
 
-// Wake connects again.
-func (d *Destination) Wake(ctx context.Context) error { return d.prepare(ctx) }
+// Wake connects again. It does not wait for a server that is away: whoever woke up looks again.
+func (d *Destination) Wake(ctx context.Context) error {
+	defer func(p time.Duration) { d.patience = p }(d.patience)
+	d.patience = 0
+	return d.prepare(ctx)
+}
 
 func quoted(names []string) []string {
 	out := make([]string, len(names))

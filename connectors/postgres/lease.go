@@ -163,12 +163,19 @@ func (d *Destination) endReplaced(ctx context.Context, pipeline string) {
 	}
 }
 
-// Release gives the lease back; one that was taken over is left alone.
+// Release gives the lease back; one that was taken over is left alone. It does not wait for a server that is away: a
+// lease that stays ends by itself, and this process may take it again before.
 func (d *Destination) Release(ctx context.Context, lease connectors.Lease) error {
 	d.beat.drop(lease)
-	return d.inTx(ctx, "release the lease of pipeline "+lease.Pipeline, func(tx *tx) error {
+	defer func(p time.Duration) { d.patience = p }(d.patience)
+	d.patience = min(d.patience, time.Second)
+	err := d.inTx(ctx, "release the lease of pipeline "+lease.Pipeline, func(tx *tx) error {
 		return tx.exec(ctx, sql("release-lease"), lease.Pipeline, lease.Holder)
 	})
+	if err != nil {
+		d.beat.leave(lease)
+	}
+	return err
 }
 
 // heartbeat renews the leases of this process on a connection of its own, so that a long statement of
@@ -180,6 +187,7 @@ type heartbeat struct {
 	leases  []connectors.Lease
 	renewed map[string]time.Time // by holder
 	lost    map[string]bool      // by holder: taken over
+	left    map[string]bool      // by holder: not renewed any more, and not given back
 	cancel  context.CancelFunc
 	done    chan struct{}
 }
@@ -190,8 +198,24 @@ func (h *heartbeat) held() []connectors.Lease {
 	return append([]connectors.Lease(nil), h.leases...)
 }
 
+// leave notes a lease that could not be given back.
+func (h *heartbeat) leave(lease connectors.Lease) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.left == nil {
+		h.left = map[string]bool{}
+	}
+	h.left[lease.Holder] = true
+}
+
 // holds tells whether this process itself took a lease.
 func (h *heartbeat) holds(pipeline, holder string) bool {
+	h.mu.Lock()
+	left := h.left[holder]
+	h.mu.Unlock()
+	if left {
+		return true
+	}
 	for _, l := range h.held() {
 		if l.Pipeline == pipeline && l.Holder == holder {
 			return true
@@ -252,9 +276,13 @@ func (h *heartbeat) stop() {
 func (h *heartbeat) check(lease connectors.Lease) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	renewed, known := h.renewed[lease.Holder]
-	if h.lost[lease.Holder] || known && time.Since(renewed) > leaseTTL {
+	if h.lost[lease.Holder] {
 		return &connectors.FencedError{Pipeline: lease.Pipeline}
+	}
+	if renewed, known := h.renewed[lease.Holder]; known && time.Since(renewed) > leaseTTL {
+		return &connectors.UnavailableError{What: h.d.name, Passes: true,
+			Err:  fmt.Errorf("the lease of pipeline %s could not be renewed for %.0f seconds, and has ended", lease.Pipeline, leaseTTL.Seconds()),
+			Hint: "nothing was written. Run again when the server can be reached"}
 	}
 	return nil
 }

@@ -233,7 +233,7 @@ func TestHeartbeat(t *testing.T) {
 	dest.beat.mu.Lock()
 	dest.beat.renewed[second.Holder] = time.Now().Add(-leaseTTL - time.Second)
 	dest.beat.mu.Unlock()
-	if err := dest.beat.check(second); !errors.As(err, &fenced) {
+	if err := dest.beat.check(second); !connectors.Away(err) {
 		t.Errorf("of a lease that ended the run hears %v", err)
 	}
 }

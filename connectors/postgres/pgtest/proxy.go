@@ -34,6 +34,7 @@ type Proxy struct {
 	socket   string
 
 	mu    sync.Mutex
+	away  bool
 	fault func(Message) Cut
 	cuts  int
 	conns []net.Conn
@@ -88,6 +89,18 @@ func (p *Proxy) Set(fault func(Message) Cut) (cuts int) {
 	return cuts
 }
 
+// Away lets the server look as if it was not there, or there again.
+func (p *Proxy) Away(away bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.away = away; away {
+		for _, c := range p.conns {
+			_ = c.Close()
+		}
+		p.conns = nil
+	}
+}
+
 func (p *Proxy) hit(m Message) Cut {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,9 +121,14 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	p.mu.Lock()
+	away := p.away
 	p.conns = append(p.conns, client, server)
 	p.mu.Unlock()
 	closeBoth := func() { _ = client.Close(); _ = server.Close() }
+	if away {
+		closeBoth()
+		return
+	}
 	silent, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
