@@ -156,23 +156,27 @@ func (p *Pipeline) apply(ctx context.Context, t *turn, a *Apply, o Options) erro
 		return err
 	}
 	others := map[string]checkpoints.SinkCount{}
-	var untouched []connectors.SinkSpec
 	a.Same, a.Outcomes = nil, nil
 	for _, sink := range p.Plan.Sinks {
 		if !slices.Contains(t.needs.Sinks, sink.Name) {
-			c := head.Manifest.Sinks[sink.Name]
-			others[sink.Name] = checkpoints.SinkCount{Rows: c.Rows, Digest: c.Digest}
-			untouched, a.Same = append(untouched, sinkSpec(sink)), append(a.Same, sink.Name)
-			continue
+			err := p.Destination.CheckTargets(ctx, head, []connectors.SinkSpec{sinkSpec(sink)})
+			if err == nil {
+				c := head.Manifest.Sinks[sink.Name]
+				others[sink.Name] = checkpoints.SinkCount{Rows: c.Rows, Digest: c.Digest}
+				a.Same = append(a.Same, sink.Name)
+				continue
+			}
+			// One that was edited is repaired with the others: a repair by itself needs the plan that is applied.
+			var target *connectors.TargetError
+			if !errors.As(err, &target) {
+				return err
+			}
 		}
 		out, err := l.compare(ctx, sink, "")
 		if err != nil {
 			return err
 		}
 		a.Outcomes = append(a.Outcomes, out)
-	}
-	if err := p.Destination.CheckTargets(ctx, head, untouched); err != nil {
-		return err
 	}
 	if o.DryRun {
 		return nil

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -157,6 +158,14 @@ func TestApplyPerSink(t *testing.T) {
 		o.close()
 		h.goOn(t)
 
+		// One table was edited, the other gets another meaning: both are made right at once.
+		h.edit("DELETE FROM m.main.out WHERE k = 2")
+		h.text = strings.Replace(h.text, "sum(b) AS s", "sum(b) + 1 AS s", 1)
+		if a = apply(t, h, engine.Options{}); len(a.Outcomes) != 2 || a.Outcomes[0].Insert != 1 {
+			t.Errorf("%+v", a)
+		}
+		h.goOn(t)
+
 		h.text = pipelineText("csv", q) // the new one goes
 		a = apply(t, h, engine.Options{})
 		if len(a.Outcomes) != 0 || len(a.Left) != 1 || a.Left[0] != "m.more" || a.Kind != checkpoints.KindRefinalise {
@@ -171,6 +180,27 @@ func TestApplyPerSink(t *testing.T) {
 		o.expectSink(t, 1, "true", "SELECT c, sum(b) AS s FROM t WHERE a > 0 GROUP BY c")
 		o.close()
 	})
+}
+
+// A view needs a column that goes: that is said, and the old table stays.
+func TestApplyUnderAView(t *testing.T) {
+	cluster := pgtest.Start(t)
+	h := halfReadTo(t, namedQuery{name: "two", key: "k", text: "SELECT k, count(*) AS n, sum(a) AS sa FROM t GROUP BY k"}, "csv", 6, cluster.Database(t))
+	h.edit("CREATE VIEW m.main.looks AS SELECT k, sa FROM m.main.out")
+	was := h.seqs()
+	h.change(namedQuery{name: "one", key: "k", text: "SELECT k, count(*) + 1 AS n FROM t GROUP BY k"}, "csv")
+	o := h.open()
+	_, err := o.Apply(t.Context(), engine.Options{})
+	o.close()
+	if !isA[*connectors.TargetError](err) || !strings.Contains(err.Error(), "view looks depends on column sa") {
+		t.Errorf("the error is %v", err)
+	}
+	if now := h.seqs(); !maps.Equal(was, now) {
+		t.Errorf("the rows are of changes %v, were of %v", now, was)
+	}
+	h.edit("DROP VIEW m.main.looks")
+	apply(t, h, engine.Options{})
+	h.goOn(t)
 }
 
 // What cannot be made exact is not made.

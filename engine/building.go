@@ -25,6 +25,9 @@ func (p *Pipeline) build(ctx context.Context, head connectors.Head, wanted func(
 	l := &life{Pipeline: p, manifest: head.Manifest}
 	b := &building{life: l.only(wanted)}
 	position, _, err := p.consumed(ctx, head)
+	if recoverable(err) && len(b.Plan.Steps) > 0 {
+		return b, b.fromRanges(ctx, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +64,30 @@ func (p *Pipeline) build(ctx context.Context, head connectors.Head, wanted func(
 	}
 	connectors.Failpoint("after-fold")
 	return b, nil
+}
+
+// fromRanges folds what the records of all changes say was read, because the position is damaged. It must come
+// to the position that the head recorded.
+func (b *building) fromRanges(ctx context.Context, damage error) error {
+	ranges, err := b.consumedUntil(ctx, b.manifest.Seq)
+	if err != nil {
+		return errors.Join(damage, err)
+	}
+	if err := b.empty(ctx); err != nil {
+		return err
+	}
+	w, err := b.recorded(ctx, ranges)
+	if err == nil {
+		err = b.fold(ctx, w, &b.folded)
+	}
+	if err != nil {
+		return lost(damage, err)
+	}
+	sums := map[string]checkpoints.PositionSum{}
+	for source := range b.position {
+		sums[source] = b.manifest.Position[source]
+	}
+	return verified(b.position, sums, b.manifest)
 }
 
 // replacements are the splits that were replaced since they were read, of sources that allow it: a run would

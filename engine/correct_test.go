@@ -230,3 +230,22 @@ func TestNoRepair(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// The position is damaged and the table was edited: a run cannot go on because of the one, and the repair of
+// the other takes what was read from the records of the batches.
+func TestRepairOfEverything(t *testing.T) {
+	onBoth(t, func(t *testing.T, dsn func() string) {
+		h := halfReadTo(t, queries(t)[0], "csv", 6, dsn())
+		h.edit("DELETE FROM m.main.out WHERE k = 1", flipped("true"))
+		o := h.open()
+		if _, err := o.Run(t.Context(), nil); !isA[*connectors.TargetError](err) {
+			t.Errorf("the error is %v", err)
+		}
+		o.close()
+		r := corrected(t, h, repair(t.Context(), engine.Options{}))
+		if !r.State || r.Outcomes[0].Insert != 1 {
+			t.Errorf("%+v", r)
+		}
+		h.goOn(t)
+	})
+}

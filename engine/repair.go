@@ -58,9 +58,8 @@ const many = 0.2
 
 func askBefore(outcomes []Outcome, o Options) error {
 	for _, out := range outcomes {
-		// A row that comes back under its key is none that goes.
-		if gone := out.Delete - out.Insert; !o.Yes && float64(gone) > many*float64(out.Was) {
-			return &ManyDeletedError{Table: out.Sink, Deleted: gone, Was: out.Was}
+		if !o.Yes && float64(out.Delete) > many*float64(out.Was) {
+			return &ManyDeletedError{Table: out.Sink, Deleted: out.Delete, Was: out.Was}
 		}
 	}
 	return nil
