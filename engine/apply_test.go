@@ -192,7 +192,7 @@ func TestApplyUnderAView(t *testing.T) {
 	o := h.open()
 	_, err := o.Apply(t.Context(), engine.Options{})
 	o.close()
-	if !isA[*connectors.TargetError](err) || !strings.Contains(err.Error(), "view looks depends on column sa") {
+	if !isA[*connectors.TargetError](err) || !strings.Contains(err.Error(), "looks depends on column sa") {
 		t.Errorf("the error is %v", err)
 	}
 	if now := h.seqs(); !maps.Equal(was, now) {
