@@ -16,6 +16,7 @@ type Status struct {
 	Waiting  map[string]int               // per source, splits with unread input; nil when it could not be asked
 	Input    error                        // what is wrong with the input, as a run would say
 	Times    map[string]checkpoints.Times // per source, of all rows read
+	Lost     map[string]int               // per source, splits whose loss was accepted; nil when it is not known
 	Segments int                          // live ones
 	Bytes    int64                        // of the live segments, as stored
 }
@@ -52,7 +53,7 @@ func (p *Pipeline) Status(ctx context.Context) (Status, error) {
 	if err == nil && s.Blocked == nil {
 		var l *life
 		if l, _, err = p.from(ctx, head); err == nil {
-			s.Times = times(l.position)
+			s.Times, s.Lost = times(l.position), lostSplits(l.position)
 			s.Waiting, s.Input, err = p.Ask(ctx, l.position)
 		}
 	}
@@ -90,6 +91,19 @@ func times(position checkpoints.Position) map[string]checkpoints.Times {
 	for source, splits := range position {
 		for _, split := range splits {
 			out[source] = out[source].With(split.Times)
+		}
+	}
+	return out
+}
+
+// lostSplits counts what is still lost: a correction may have taken it over as it is.
+func lostSplits(position checkpoints.Position) map[string]int {
+	out := map[string]int{}
+	for source, splits := range position {
+		for _, split := range splits {
+			if split.Lost {
+				out[source]++
+			}
 		}
 	}
 	return out

@@ -187,14 +187,16 @@ type lossStatus struct {
 	Files  int       `json:"files"`
 	Read   int64     `json:"read"`
 	Unread int64     `json:"unread"`
+	Open   bool      `json:"open"` // some of the source is still lost; false: a backfill took it over as it is
 }
 
-func lossesOf(manifests []checkpoints.Manifest) []lossStatus {
+// lossesOf lists losses; still are those of a source that the position has, nil when that is not known.
+func lossesOf(manifests []checkpoints.Manifest, still map[string]int) []lossStatus {
 	var out []lossStatus
 	for _, m := range manifests {
 		for _, source := range slices.Sorted(maps.Keys(m.Losses)) {
 			l := m.Losses[source]
-			out = append(out, lossStatus{m.Batch, m.BatchTime, source, l.Splits, l.Read, l.Unread})
+			out = append(out, lossStatus{m.Batch, m.BatchTime, source, l.Splits, l.Read, l.Unread, still == nil || still[source] > 0})
 		}
 	}
 	return out
@@ -205,5 +207,11 @@ func (l lossStatus) line(now time.Time) string {
 	if l.Unread > 0 {
 		given = fmt.Sprintf(", %s given up", plural(l.Unread, "unread row"))
 	}
-	return fmt.Sprintf("%s: %s, %s that nothing can check%s · accepted after batch %s, %s", l.Source, plural(int64(l.Files), "file"), plural(l.Read, "row"), given, thousands(l.Batch), ago(now.Sub(l.When)))
+	rows, since := plural(l.Read, "row"), ""
+	if l.Open {
+		rows += " that nothing can check"
+	} else {
+		since = " · taken over as it is since"
+	}
+	return fmt.Sprintf("%s: %s, %s%s · accepted after batch %s, %s%s", l.Source, plural(int64(l.Files), "file"), rows, given, thousands(l.Batch), ago(now.Sub(l.When)), since)
 }

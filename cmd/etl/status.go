@@ -172,7 +172,7 @@ func (st *status) read(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		st.Losses = lossesOf(losses)
+		st.Losses = lossesOf(losses, found.Lost)
 	}
 	return nil
 }
@@ -259,12 +259,14 @@ func (st *status) printLine(w io.Writer, now time.Time) {
 	if st.Rejected > 0 {
 		line += fmt.Sprintf(" · %s rejected", thousands(st.Rejected))
 	}
-	if len(st.Losses) > 0 {
-		files := 0
-		for _, l := range st.Losses {
-			files += l.Files
+	lost := 0
+	for _, l := range st.Losses {
+		if l.Open {
+			lost += l.Files
 		}
-		line += fmt.Sprintf(" · %s lost", plural(int64(files), "file"))
+	}
+	if lost > 0 {
+		line += fmt.Sprintf(" · %s lost", plural(int64(lost), "file"))
 	}
 	if len(st.Outputs) > 0 {
 		var rows int64
