@@ -142,7 +142,7 @@ func (p *Pipeline) apply(ctx context.Context, t *turn, a *Apply, o Options) erro
 		return err
 	}
 	if head.Plan.ID != t.head.Plan.ID {
-		return errMoved
+		return p.moved()
 	}
 	if err := b.upTo(ctx, head); err != nil {
 		return err

@@ -132,8 +132,10 @@ func (p *Pipeline) consumed(ctx context.Context, head connectors.Head) (checkpoi
 	return position, segments, verified(position, sums, m)
 }
 
-// errMoved says that another correction came between: what was built is of no use.
-var errMoved = errors.New("the pipeline was changed by another command meanwhile; nothing was written")
+// moved says that another correction came between: what was built is of no use, and may be built again.
+func (p *Pipeline) moved() error {
+	return &connectors.HeldError{What: "pipeline " + p.Plan.Name, By: "another command, which has changed it meanwhile; nothing was written"}
+}
 
 // upTo folds in what was committed since.
 func (b *building) upTo(ctx context.Context, head connectors.Head) error {
@@ -143,7 +145,7 @@ func (b *building) upTo(ctx context.Context, head connectors.Head) error {
 			return err
 		}
 		if checkpoints.Corrects(m.Kind) || m.Kind == checkpoints.KindLoss {
-			return errMoved
+			return b.moved()
 		}
 		b.manifest = m
 		if m.Kind != checkpoints.KindBatch || len(b.Plan.Steps) == 0 {
