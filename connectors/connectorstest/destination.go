@@ -61,6 +61,8 @@ func TestDestination(t *testing.T, empty func(t *testing.T) Database) {
 		{"drop", testDrop},
 		{"rename", testRename},
 		{"loss", testLoss},
+		{"corrections", testCorrections},
+		{"jobs", testJobs},
 		{"rest", testRest},
 		{"cancel anywhere", testCancelAnywhere},
 		{"random changes", testRandomChanges},
