@@ -38,11 +38,11 @@ test-postgres-18: # where its programs can be had
 	sh connectors/postgres/pgtest/with-18.sh go test -count 1 -timeout 20m ./connectors/postgres -run '^Test(Destination|Values|RefusedRows|TablesOfPostgres|Wire|ForeignWriters)$$'
 
 test-random: # queries that nobody wrote
-	LOCKSTEP_CASES=2000 go test -count 1 -v -timeout 40m -run '^TestRandom(Queries|Pipelines)$$' ./planner ./engine
+	LOCKSTEP_CASES=2000 go test -count 1 -v -timeout 40m -run '^TestRandom(Queries|Pipelines|Apply)$$' ./planner ./engine
 
 soak: ## kill the real binary, its server and its connections for 4 x $(SOAK), then draw random queries for $(SOAK)
 	LOCKSTEP_SOAK=$(SOAK) LOCKSTEP_KILLS=5 LOCKSTEP_AT_LEAST=$(AT_LEAST) go test -timeout 0 -count 1 -v -run '^Test(Kill|Faults)' .
-	@timeout $(SOAK) sh -c 'while out=$$(LOCKSTEP_CASES=4000 go test -timeout 0 -count 1 -v -run "^TestRandom(Queries|Pipelines)$$" ./planner ./engine); \
+	@timeout $(SOAK) sh -c 'while out=$$(LOCKSTEP_CASES=4000 go test -timeout 0 -count 1 -v -run "^TestRandom(Queries|Pipelines|Apply)$$" ./planner ./engine); \
 		do echo "$$out" | grep -E "queries:|pipelines in"; done; echo "$$out"; exit 1'; test $$? -eq 124
 
 lint: ## formatting and vet

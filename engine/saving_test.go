@@ -60,7 +60,14 @@ func TestResumedRebuild(t *testing.T) {
 		}},
 	}
 	onBoth(t, func(t *testing.T, dsn func() string) {
+		left := len(cases)
+		if testing.Short() {
+			left = 2 // a map's first are others every time
+		}
 		for name, c := range cases {
+			if left--; left < 0 {
+				break
+			}
 			t.Run(name, func(t *testing.T) {
 				h := halfReadTo(t, was, "csv", 30, dsn())
 				old := &half{project: &project{t: t, dir: h.dir, text: h.text, dsn: h.dsn}, query: was, rows: h.rows, limit: h.limit}
