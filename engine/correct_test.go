@@ -254,3 +254,27 @@ func TestRepairOfEverything(t *testing.T) {
 		h.goOn(t)
 	})
 }
+
+// Behind a correction that left deltas of the state, too, what was read is folded anew: at once, and when
+// batches have come after it.
+func TestRecoveryBehindADelta(t *testing.T) {
+	onBoth(t, func(t *testing.T, dsn func() string) {
+		for _, batches := range []int{0, 2} {
+			h := halfReadTo(t, queries(t)[0], "csv", 9, dsn())
+			seq := corrected(t, h, func(p *engine.Pipeline) (int64, error) { return p.Delta(t.Context()) })
+			for range batches {
+				o := h.open()
+				o.Limit = h.limit
+				if r, err := o.oneBatch(); err != nil || r == nil {
+					t.Fatal(r, err)
+				}
+				o.close()
+			}
+			h.edit(flipped(fmt.Sprintf("segment_id IN (SELECT segment_id FROM m.etl.segment_use WHERE added_seq >= %d)", seq)))
+			notices, kinds := h.goOn(t)
+			if len(notices) != 1 || !strings.Contains(notices[0], fmt.Sprintf("everything read until change %d", seq)) || !slices.Contains(kinds, checkpoints.KindRecovery) {
+				t.Errorf("noticed was %q; the changes are %v", notices, kinds)
+			}
+		}
+	})
+}

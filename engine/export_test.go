@@ -47,3 +47,37 @@ func (p *Pipeline) Forge(ctx context.Context) error {
 	l.position, l.tables = position, b.tables
 	return l.replace(ctx, checkpoints.KindRecovery, nil)
 }
+
+// Delta commits a correction that puts state and position beside what is live, as a backfill does with the
+// keys it touched. Nothing of them is other than it was.
+func (p *Pipeline) Delta(ctx context.Context) (seq int64, err error) {
+	l := &life{Pipeline: p, tables: map[string]*stateTable{}}
+	head, err := l.newest(ctx, Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer l.release(ctx)
+	l.manifest = head.Manifest
+	if l.position, l.live, err = p.consumed(ctx, head); err != nil {
+		return 0, err
+	}
+	if err := l.restore(ctx, l.live); err != nil {
+		return 0, err
+	}
+	if err := l.finalise(ctx); err != nil {
+		return 0, err
+	}
+	c := correction{kind: checkpoints.KindBackfill}
+	for _, sink := range p.Plan.Sinks {
+		o, err := l.compare(ctx, sink, "")
+		if err != nil {
+			return 0, err
+		}
+		c.outcomes = append(c.outcomes, o)
+	}
+	if c.changed, err = l.allSegments(ctx, head.Manifest.Seq+1); err != nil {
+		return 0, err
+	}
+	err = l.correct(ctx, c, nil)
+	return l.manifest.Seq, err
+}
