@@ -39,11 +39,12 @@ test-postgres-18: # where its programs can be had
 
 test-random: # queries that nobody wrote
 	LOCKSTEP_CASES=2000 go test -count 1 -v -timeout 40m -run '^TestRandom(Queries|Pipelines|Apply)$$' ./planner ./engine
+	LOCKSTEP_CASES=1000 go test -count 1 -v -timeout 40m -run '^TestRandom(Ranges|Backfills.*)$$' ./planner ./engine
 
 soak: ## kill the real binary, its server and its connections for 4 x $(SOAK), then draw random queries for $(SOAK)
 	LOCKSTEP_SOAK=$(SOAK) LOCKSTEP_KILLS=5 LOCKSTEP_AT_LEAST=$(AT_LEAST) go test -timeout 0 -count 1 -v -run '^Test(Kill|Faults)' .
-	@timeout $(SOAK) sh -c 'while out=$$(LOCKSTEP_CASES=4000 go test -timeout 0 -count 1 -v -run "^TestRandom(Queries|Pipelines|Apply)$$" ./planner ./engine); \
-		do echo "$$out" | grep -E "queries:|pipelines in"; done; echo "$$out"; exit 1'; test $$? -eq 124
+	@timeout $(SOAK) sh -c 'while out=$$(LOCKSTEP_CASES=4000 go test -timeout 0 -count 1 -v -run "^TestRandom(Queries|Pipelines|Apply|Ranges|Backfills.*)$$" ./planner ./engine); \
+		do echo "$$out" | grep -E "queries:|pipelines in|plans:|files:"; done; echo "$$out"; exit 1'; test $$? -eq 124
 
 lint: ## formatting and vet
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi

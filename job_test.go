@@ -291,6 +291,8 @@ var looked = map[string]string{
 	"etl.manifests": "seq BIGINT, parent_seq BIGINT, batch BIGINT, kind VARCHAR",
 	"public.stores": "store VARCHAR, n BIGINT, revenue DECIMAL(38,2), mean DOUBLE, newest TIMESTAMP",
 	"public.sizes":  "n BIGINT, note VARCHAR, stores BIGINT",
+	"public.daily":  "day DATE, store VARCHAR, n BIGINT, revenue DECIMAL(38,2)",
+	"public.days":   "day DATE, stores BIGINT, most DECIMAL(12,2)",
 }
 
 // lookAtPostgres copies the tables, as of one moment, to a DuckDB file, where fn looks at them.

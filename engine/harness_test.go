@@ -131,7 +131,7 @@ func (p *project) open() *opened {
 		}
 		from, err := s.Decl.From.Resolve(os.LookupEnv)
 		fatal(err)
-		spec := connectors.SourceSpec{Name: s.Name, Base: p.dir, From: filepath.Join(p.dir, from)}
+		spec := connectors.SourceSpec{Name: s.Name, Base: p.dir, From: filepath.Join(p.dir, from), EventTime: s.EventTime}
 		for _, c := range s.Columns {
 			spec.Columns = append(spec.Columns, connectors.SourceColumn{Name: c.Name, Type: c.Type, NotNull: c.NotNull, Metadata: c.Metadata, Computed: c.Computed})
 		}
@@ -192,6 +192,20 @@ func (o *opened) table(t testing.TB, sink planner.Sink) string {
 		t.Fatal(err)
 	}
 	return relation
+}
+
+// withSeq is table, with the change that wrote each row.
+func (o *opened) withSeq(t testing.TB, sink planner.Sink) string {
+	t.Helper()
+	spec := connectors.SinkSpec{Name: sink.Name, Schema: sink.Schema, Table: sink.Table, Key: sink.Key}
+	for _, c := range sink.Columns {
+		spec.Columns = append(spec.Columns, connectors.SinkColumn{Name: c.Name, Type: c.Type})
+	}
+	found, err := o.Destination.Found(t.Context(), o.Plan.Name, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Relation
 }
 
 // expectSink compares one sink with a query over the rows of the reference that satisfy where.

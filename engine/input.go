@@ -57,6 +57,9 @@ func (l *life) relate(ctx context.Context, in *input) error {
 	if err != nil {
 		return err
 	}
+	if needed := l.needed[in.plan.Name]; needed != "" {
+		relation = "(SELECT " + typedColumns(in.plan.Columns) + " FROM " + relation + ") WHERE " + needed
+	}
 	return l.view(ctx, planner.InputRelation(in.plan.Name), in.plan.Columns, relation)
 }
 

@@ -21,6 +21,10 @@ type life struct {
 	live     []checkpoints.Segment  // without their data
 	tables   map[string]*stateTable // by name
 	restored bool                   // the state tables hold the state
+	// needed are conditions on the rows of sources: the steps see no others. Of a backfill.
+	needed map[string]string
+	// within are conditions on the rows of steps: the state has no others. Of a backfill.
+	within map[string]string
 	// unsettled: the state tables do not have the last batch yet.
 	unsettled bool
 }

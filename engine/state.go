@@ -72,9 +72,13 @@ func (l *life) gather(ctx context.Context, step planner.Step, segments []checkpo
 			return err
 		}
 		seg.Parts = nil // large; the rows are in DuckDB now
-		stmt := fmt.Sprintf("INSERT INTO %s SELECT %s, _op, %d AS _seq FROM %s", duck.Quote(gathered), cols, i, one)
+		from := one
+		if within := l.within[step.ID]; within != "" {
+			from += " WHERE " + within
+		}
+		stmt := fmt.Sprintf("INSERT INTO %s SELECT %s, _op, %d AS _seq FROM %s", duck.Quote(gathered), cols, i, from)
 		if i == 0 {
-			stmt = fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s, _op, 0 AS _seq FROM %s", duck.Quote(gathered), cols, one)
+			stmt = fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s, _op, 0 AS _seq FROM %s", duck.Quote(gathered), cols, from)
 		}
 		if err := l.Duck.Exec(ctx, stmt); err != nil {
 			return damaged(seg, err)

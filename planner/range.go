@@ -28,8 +28,9 @@ type Range struct {
 	Needed map[string]string // by Source.Name, for those that are read: condition on the rows
 	Inside map[string]string // by Source.Name: condition on the rows
 	Whole  string            // why it cannot be less than everything
-	// Widened are the keys that a range of time was widened to, because it does not hold whole ones.
-	Widened string
+	Keys   string            // of a range of time: the keys it is of
+	// Widened: these keys have rows outside of the times too.
+	Widened bool
 
 	plan  *Plan
 	paths map[string][]path
@@ -124,8 +125,10 @@ func (p *pushing) top(n *Top, e *Expr) string {
 }
 
 func (p *pushing) step(n Node, e *Expr, column string) {
-	id := stepID(n)
-	cond := e.sql(func(i int) string { return fmt.Sprintf("%s%d", column, i) })
+	p.note(stepID(n), e.sql(func(i int) string { return fmt.Sprintf("%s%d", column, i) }))
+}
+
+func (p *pushing) note(id, cond string) {
 	if !slices.Contains(p.steps[id], cond) {
 		p.steps[id] = append(p.steps[id], cond)
 	}
@@ -134,8 +137,35 @@ func (p *pushing) step(n Node, e *Expr, column string) {
 func (p *pushing) scan(n *Scan, e *Expr, guards []*Expr) string {
 	source, at := p.plan.source(n)
 	own := path{in: e.remap(at), guards: mapExprs(guards, func(g *Expr) *Expr { return g.remap(at) })}
+	if n.Replaced { // a step keeps all rows, whatever filters are above
+		own.guards = nil
+		p.note(rowsStep(n.Source), own.in.sql(p.plan.keptRows(source)))
+	}
 	p.paths[source.Name] = append(p.paths[source.Name], own)
 	return ""
+}
+
+// keptRows tells how the step that keeps a source's rows writes its columns.
+func (p *Plan) keptRows(s Source) columns {
+	c := &compiler{rows: map[string]*sourceRows{}}
+	for _, sink := range p.Sinks {
+		walkNodes(sink.root, func(n Node) {
+			if scan, ok := n.(*Scan); ok && scan.Replaced {
+				c.gatherRows(scan)
+			}
+		})
+	}
+	return func(i int) string {
+		switch name := lower(s.Columns[i].Name); name {
+		case placeFile:
+			return "k0"
+		case placeRow:
+			return "k1"
+		default:
+			at, _ := slices.BinarySearch(c.rows[s.Name].cols, name)
+			return fmt.Sprintf("c%d", at)
+		}
+	}
 }
 
 // source finds a scan's source, and its columns among those of it.

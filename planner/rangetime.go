@@ -250,12 +250,10 @@ func (p *Plan) During(ctx context.Context, sink Sink, lo, hi int64) (*Range, err
 		columns = append(columns, fmt.Sprintf("%s %s to %s", sink.Columns[k].Name, b.first, b.last))
 	}
 	if e == nil {
-		return p.Everything(fmt.Sprintf("no column of the key of %s follows from the event time of its rows", sink.Name)), nil
+		return p.Everything(p.untimed(sink)), nil
 	}
 	r := p.rangeOf(sink, e)
-	if !whole[0] || !whole[1] {
-		r.Widened = strings.Join(columns, ", ")
-	}
+	r.Keys, r.Widened = strings.Join(columns, ", "), !whole[0] || !whole[1]
 	return r, nil
 }
 
@@ -351,12 +349,22 @@ func Times(ctx context.Context, typ, from, to, zone string) (lo, hi int64, err e
 	return lo, hi - 1, nil
 }
 
-// EventTimeType is the type of the event time that the key of a sink follows from; false without one.
-func (p *Plan) EventTimeType(sink Sink) (string, bool) {
+// EventTime is the type of the event time that the key of a sink follows from, or why there is none.
+func (p *Plan) EventTime(sink Sink) (typ, why string) {
 	for _, k := range sink.key {
 		if s, _, ok := p.follows(sink, k); ok {
-			return s.Columns[s.eventTime()].Type, true
+			return s.Columns[s.eventTime()].Type, ""
 		}
 	}
-	return "", false
+	return "", p.untimed(sink)
+}
+
+// untimed says why no range of keys is one of times.
+func (p *Plan) untimed(sink Sink) string {
+	for _, s := range p.Sources {
+		if s.EventTime != "" && sink.reads(map[string][]path{s.Name: {{}}}) {
+			return fmt.Sprintf("no column of the key of %s follows from %s", sink.Name, s.EventTime)
+		}
+	}
+	return fmt.Sprintf("no source of %s has WATERMARK FOR, which tells the event time of its rows", sink.Name)
 }

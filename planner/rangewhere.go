@@ -56,7 +56,7 @@ func (p *Plan) predicate(ctx context.Context, eng *duck.Engine, sink Sink, what,
 		return out
 	}
 	b := &planning{
-		eng: eng, script: script, tables: map[string]bool{relation: true}, casts: map[string]string{}, types: map[string]string{},
+		eng: eng, script: script, tables: tables{relation: false}, casts: map[string]string{}, types: map[string]string{},
 		plan:  &Plan{Script: script},
 		scope: &scope{columns: map[string][]string{}, broken: map[string]bool{}, later: map[string]bool{}},
 	}
@@ -127,24 +127,33 @@ func (p *Plan) rangeOf(sink Sink, e *Expr) *Range {
 	if why := pushed.push(sink.root, e, nil); why != "" {
 		return whole(sink, why)
 	}
-	own := pushed.paths
 	sinks := map[string]string{sink.Name: condition(sink, e)}
-	all := newPushing(p)
-	_ = all.push(sink.root, e, nil) // as before
-	for _, other := range p.Sinks {
-		if other.Name == sink.Name {
-			continue
+	for len(sinks) < len(p.Sinks) {
+		other := p.Sinks[slices.IndexFunc(p.Sinks, func(s Sink) bool { return sinks[s.Name] == "" })]
+		if at := slices.IndexFunc(p.Sinks, func(s Sink) bool { return sinks[s.Name] == "" && s.reads(pushed.paths) }); at >= 0 {
+			other = p.Sinks[at] // its range is found before that of sinks which share sources with it only
 		}
-		same, why := p.sameRows(other, own)
+		same, why := p.sameRows(other, pushed.paths)
 		if why == "" {
-			why = all.push(other.root, same, nil)
+			why = pushed.push(other.root, same, nil)
 		}
 		if why != "" {
 			return whole(other, why)
 		}
 		sinks[other.Name] = condition(other, same)
 	}
-	return all.result(sinks)
+	return pushed.result(sinks)
+}
+
+// reads: the sink is made from rows of one of the sources.
+func (s Sink) reads(sources map[string][]path) bool {
+	found := false
+	walkNodes(s.root, func(n Node) {
+		if scan, ok := n.(*Scan); ok {
+			found = found || len(sources[lower(scan.Source)]) > 0
+		}
+	})
+	return found
 }
 
 // condition writes a predicate over a sink's columns by their names.
@@ -154,13 +163,7 @@ func condition(s Sink, e *Expr) string {
 
 // sameRows writes the range of some rows of the sources as a predicate over the key of a sink.
 func (p *Plan) sameRows(sink Sink, ranges map[string][]path) (*Expr, string) {
-	shared := false
-	walkNodes(sink.root, func(n Node) {
-		if scan, ok := n.(*Scan); ok {
-			shared = shared || len(ranges[lower(scan.Source)]) > 0
-		}
-	})
-	if !shared {
+	if !sink.reads(ranges) {
 		return &Expr{Op: opConst, Name: "CAST('f' AS BOOLEAN)", Type: "BOOLEAN", Pos: -1}, ""
 	}
 	keys, types := map[string][]*Expr{}, sink.root.Types()

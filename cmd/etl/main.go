@@ -97,6 +97,6 @@ nor double a row.`,
 	completeFlag(root, "log-format", oneOf("text", "json"))
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(initCommand(), inferCommand(), checkCommand(), planCommand(), applyCommand(), runCommand(), statusCommand(),
-		previewCommand(), filesCommand(), rejectsCommand(), macrosCommand(), historyCommand(), queryCommand(), reconcileCommand(), dropCommand(), renameCommand(), adoptCommand(), diffCommand(), acceptLossCommand(), completionCommand(), versionCommand())
+		previewCommand(), filesCommand(), rejectsCommand(), macrosCommand(), historyCommand(), queryCommand(), reconcileCommand(), backfillCommand(), dropCommand(), renameCommand(), adoptCommand(), diffCommand(), acceptLossCommand(), completionCommand(), versionCommand())
 	return root
 }
