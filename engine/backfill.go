@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,7 +78,7 @@ func (*NothingNamedError) Error() string {
 }
 
 // errTaken: what was computed is of no use, since another run read what was to be taken over.
-var errTaken = fmt.Errorf("a run read what was to be taken over")
+var errTaken = errors.New("a run read what was to be taken over")
 
 // Backfill computes the range and, when agree allows, writes it. agree is asked once with what would be
 // done; nil only looks. While it thinks, runs of the pipeline go on. With spec.Yes nobody is asked.
@@ -167,7 +168,7 @@ type backfill struct {
 	part   *building            // the steps over it, from empty
 }
 
-// standing is a split of a source, and what is done with it.
+// stands is a split of a source, and what is done with it.
 type stands struct {
 	connectors.Standing
 	source planner.Source

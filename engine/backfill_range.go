@@ -161,7 +161,7 @@ func (b *backfill) within(ctx context.Context) (why string, err error) {
 		case s.State == connectors.StandsChanged && s.source.Replaced:
 			return "", b.waits(*s)
 		case s.State != connectors.StandsNew && !before.certain:
-			why = b.hadOther(*s, times)
+			why = hadOther(*s)
 		case s.out > 0:
 			why = fmt.Sprintf("%s has rows that are not in the range: %d", s.Shown, s.out)
 		default:
@@ -190,7 +190,7 @@ func (b *backfill) waits(s stands) error {
 }
 
 // hadOther says which rows a split had that may not be in the range.
-func (b *backfill) hadOther(s stands, _ map[splitID]verdict) string {
+func hadOther(s stands) string {
 	switch {
 	case s.source.EventTime == "":
 		return fmt.Sprintf("%s had rows of which nothing is known: source %s has no WATERMARK FOR, which keeps the event times of every file", s.Shown, s.source.Name)

@@ -309,8 +309,8 @@ func EventTime(typ, us string) string {
 	return "CAST(make_timestamp(" + us + ") AS " + typ + ")"
 }
 
-// ErrZone says that a time zone or a time is none.
-var ErrZone = errors.New("not a time")
+// ErrTimes says that times or a zone are no range.
+var ErrTimes = errors.New("not a range of time")
 
 // Times reads the bounds of a half-open range of event times, written as a date or a time without zone, in
 // a time zone. A column without zone is taken to be in that zone. The result is in microseconds since 1970,
@@ -326,7 +326,7 @@ func Times(ctx context.Context, typ, from, to, zone string) (lo, hi int64, err e
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return fmt.Errorf("%w: %s", ErrZone, what)
+			return fmt.Errorf("%w: %s", ErrTimes, what)
 		}
 		return nil
 	}
@@ -345,6 +345,9 @@ func Times(ctx context.Context, typ, from, to, zone string) (lo, hi int64, err e
 		if err := read(b.text, "SELECT epoch_us("+at+")", b.into); err != nil {
 			return 0, 0, err
 		}
+	}
+	if lo >= hi {
+		return 0, 0, fmt.Errorf("%w: %s is not before %s", ErrTimes, from, to)
 	}
 	return lo, hi - 1, nil
 }

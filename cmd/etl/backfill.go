@@ -237,7 +237,7 @@ func (o backfillOptions) explained(err error) error {
 		return &usageError{err.Error() + ": " + strings.Join(o.files, ", "), "etl files FILE lists them"}
 	case errors.As(err, &sink):
 		return &usageError{err.Error(), ""}
-	case errors.Is(err, planner.ErrZone):
+	case errors.Is(err, planner.ErrTimes):
 		return &usageError{err.Error(), "write a date or a time, as in 2024-05-03 or '2024-05-03 18:00', and a zone as in Europe/Berlin"}
 	}
 	return err

@@ -128,7 +128,9 @@ LEFT JOIN (SELECT seq, lower(source) AS source, split_id, count(*) AS n FROM {db
 LEFT JOIN (SELECT lower(a.source) AS source, max(a.seq) AS seq FROM {db}.etl.ranges a
            JOIN {db}.etl.manifests b ON b.pipeline = a.pipeline AND b.seq = a.seq
            WHERE a.pipeline = $1 AND b.kind = 'rebuild' GROUP BY ALL) anew ON anew.source = lower(r.source)
-WHERE r.pipeline = $1 AND r.seq >= coalesce(anew.seq, 0)
+LEFT JOIN (SELECT lower(source) AS source, split_id, max(seq) AS seq FROM {db}.etl.ranges WHERE pipeline = $1 AND from_off = 0 GROUP BY ALL) begun
+  ON begun.source = lower(r.source) AND begun.split_id = r.split_id
+WHERE r.pipeline = $1 AND r.seq >= coalesce(anew.seq, 0) AND r.seq >= coalesce(begun.seq, 0)
 ORDER BY r.source, r.seq, r.split_id
 
 -- name: rejects
@@ -137,7 +139,9 @@ FROM {db}.etl.rejects j JOIN {db}.etl.manifests m ON m.pipeline = j.pipeline AND
 LEFT JOIN (SELECT lower(a.source) AS source, max(a.seq) AS seq FROM {db}.etl.ranges a
            JOIN {db}.etl.manifests b ON b.pipeline = a.pipeline AND b.seq = a.seq
            WHERE a.pipeline = {pipeline} AND b.kind = 'rebuild' GROUP BY ALL) anew ON anew.source = lower(j.source)
-WHERE j.pipeline = {pipeline} AND j.seq >= coalesce(anew.seq, 0)
+LEFT JOIN (SELECT lower(source) AS source, split_id, max(seq) AS seq FROM {db}.etl.ranges WHERE pipeline = {pipeline} AND from_off = 0 GROUP BY ALL) begun
+  ON begun.source = lower(j.source) AND begun.split_id = j.split_id
+WHERE j.pipeline = {pipeline} AND j.seq >= coalesce(anew.seq, 0) AND j.seq >= coalesce(begun.seq, 0)
 
 -- name: points
 SELECT seq, batch_time FROM {db}.etl.manifests

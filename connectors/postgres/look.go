@@ -81,7 +81,9 @@ func (d *Destination) Rejects(ctx context.Context, pipeline string) (string, err
 		" LEFT JOIN (SELECT lower(a.source) AS source, max(a.seq) AS seq FROM etl.ranges a" +
 		" JOIN etl.manifests b ON b.pipeline = a.pipeline AND b.seq = a.seq" +
 		" WHERE b.kind = 'rebuild' AND a.pipeline = " + duck.Literal(pipeline) + " GROUP BY lower(a.source)) anew ON anew.source = lower(j.source)" +
-		" WHERE j.seq >= coalesce(anew.seq, 0) AND j.pipeline = " + duck.Literal(pipeline)
+		" LEFT JOIN (SELECT lower(source) AS source, split_id, max(seq) AS seq FROM etl.ranges" +
+		" WHERE from_off = 0 AND pipeline = " + duck.Literal(pipeline) + " GROUP BY lower(source), split_id) begun ON begun.source = lower(j.source) AND begun.split_id = j.split_id" +
+		" WHERE j.seq >= coalesce(anew.seq, 0) AND j.seq >= coalesce(begun.seq, 0) AND j.pipeline = " + duck.Literal(pipeline)
 	if d.empty {
 		from = "SELECT ''::text, ''::text, 0::bigint, 0::bigint, ''::text, ''::text, 0::bigint, 0::bigint WHERE false"
 	}

@@ -117,7 +117,9 @@ LEFT JOIN (SELECT seq, source, split_id, count(*) AS n FROM etl.rejects WHERE pi
 LEFT JOIN (SELECT lower(a.source) AS source, max(a.seq) AS seq FROM etl.ranges a
            JOIN etl.manifests b ON b.pipeline = a.pipeline AND b.seq = a.seq
            WHERE a.pipeline = $1 AND b.kind = 'rebuild' GROUP BY lower(a.source)) anew ON anew.source = lower(r.source)
-WHERE r.pipeline = $1 AND r.seq >= coalesce(anew.seq, 0)
+LEFT JOIN (SELECT lower(source) AS source, split_id, max(seq) AS seq FROM etl.ranges WHERE pipeline = $1 AND from_off = 0 GROUP BY lower(source), split_id) begun
+  ON begun.source = lower(r.source) AND begun.split_id = r.split_id
+WHERE r.pipeline = $1 AND r.seq >= coalesce(anew.seq, 0) AND r.seq >= coalesce(begun.seq, 0)
 ORDER BY r.source COLLATE "C", r.seq, r.split_id COLLATE "C"
 
 -- name: consumed
