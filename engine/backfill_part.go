@@ -39,7 +39,7 @@ func (b *backfill) foldOnce(ctx context.Context) error {
 	if err := b.part.empty(ctx); err != nil {
 		return err
 	}
-	for _, w := range b.part.reread(b.read) {
+	for _, w := range b.part.reread(b.read, nil) {
 		if err := b.part.fold(ctx, w, &b.part.folded); err != nil {
 			return err
 		}
