@@ -142,6 +142,11 @@ func (p *Plan) rangeOf(sink Sink, e *Expr) *Range {
 		}
 		sinks[other.Name] = condition(other, same)
 	}
+	for _, step := range p.Steps {
+		if len(pushed.steps[step.ID]) == 0 { // every step is of some sink
+			return whole(sink, "step "+step.ID+" was not met")
+		}
+	}
 	return pushed.result(sinks)
 }
 
