@@ -122,8 +122,8 @@ func (j *job) killed(cmd *exec.Cmd) bool {
 			return true
 		}
 	}
-	if errors.Is(err, context.DeadlineExceeded) && cmd.ProcessState.Success() {
-		return false // it came to its end as the time was up
+	if errors.Is(err, context.DeadlineExceeded) && (cmd.ProcessState == nil || cmd.ProcessState.Success()) {
+		return false // it came to its end as the time was up, or was not even started
 	}
 	if err != nil && cmd.ProcessState != nil {
 		j.t.Fatalf("etl run: %v\n%s", err, out)

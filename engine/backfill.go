@@ -77,8 +77,9 @@ func (*NothingNamedError) Error() string {
 	return "no file that was read, or is there, has such a name"
 }
 
-// errTaken: what was computed is of no use, since another run read what was to be taken over.
-var errTaken = errors.New("a run read what was to be taken over")
+// errTaken: what was computed is of no use, since another run read what was to be taken over, or another
+// command changed the pipeline.
+var errTaken = errors.New("the pipeline was changed meanwhile")
 
 // Backfill computes the range and, when agree allows, writes it. agree is asked once with what would be
 // done; nil only looks. While it thinks, runs of the pipeline go on. With spec.Yes nobody is asked.
@@ -121,7 +122,7 @@ func (p *Pipeline) backfill(ctx context.Context, spec BackfillSpec, patience tim
 	}
 	defer func() { _ = p.Destination.Release(context.WithoutCancel(ctx), lease) }()
 	b.lease = lease
-	if err = b.upTo(ctx, head); err != nil && err != errMoved && err != errTaken {
+	if err = b.upTo(ctx, head); err != nil && err != errTaken {
 		return b.found, err
 	}
 	if err != nil { // under the lease nobody else changes anything

@@ -126,7 +126,9 @@ func (b *backfill) upTo(ctx context.Context, head connectors.Head) error {
 		}
 	}
 	if b.part.manifest.Seq < head.Manifest.Seq {
-		if err := b.part.upTo(ctx, head); err != nil {
+		if err := b.part.upTo(ctx, head); connectors.Held(err) {
+			return errTaken
+		} else if err != nil {
 			return err
 		}
 	}
