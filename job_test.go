@@ -80,16 +80,21 @@ func (j *job) check(err error) {
 // land writes new files as a loader should: under another name first.
 func (j *job) land(files int) {
 	for range files {
-		var b strings.Builder
-		b.WriteString("id,store,amount,sold_at\n")
-		for i := range 5 + rand.IntN(30) {
-			fmt.Fprintf(&b, "%d,s%d,%d.%02d,2026-01-%02d 10:00:00\n", j.files*1000+i, rand.IntN(12), rand.IntN(20), rand.IntN(100), 1+rand.IntN(28))
-		}
 		name := filepath.Join(j.dir, "in", fmt.Sprintf("%06d.csv", j.files))
-		j.check(os.WriteFile(name+".tmp", []byte(b.String()), 0o644))
+		j.check(os.WriteFile(name+".tmp", []byte(someOrders(j.files)), 0o644))
 		j.check(os.Rename(name+".tmp", name))
 		j.files++
 	}
+}
+
+// someOrders is a file that nobody wrote before.
+func someOrders(file int) string {
+	var b strings.Builder
+	b.WriteString("id,store,amount,sold_at\n")
+	for i := range 5 + rand.IntN(30) {
+		fmt.Fprintf(&b, "%d,s%d,%d.%02d,2026-01-%02d 10:00:00\n", file*1000+i, rand.IntN(12), rand.IntN(20), rand.IntN(100), 1+rand.IntN(28))
+	}
+	return b.String()
 }
 
 // run starts etl; true when it was killed.
