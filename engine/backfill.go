@@ -143,11 +143,18 @@ func (p *Pipeline) part(ctx context.Context, head connectors.Head, spec Backfill
 	if err := p.compatible(ctx, head); err != nil { // a run shows first that another DuckDB does the same
 		return nil, err
 	}
-	l, _, err := p.from(ctx, head)
-	if err != nil {
+	b := &backfill{spec: spec, read: checkpoints.Position{}}
+	// A table that was edited is made right as a whole: a repair by itself needs the files as they were.
+	err := p.Destination.CheckTargets(ctx, head, p.sinkSpecs())
+	var edited *connectors.TargetError
+	if errors.As(err, &edited) && spec.Named != nil {
+		b.edited = fmt.Sprintf("table %s is not as the pipeline left it", edited.Table)
+	} else if err != nil {
 		return nil, err
 	}
-	b := &backfill{life: l, spec: spec, read: checkpoints.Position{}}
+	if b.life, _, err = p.placed(ctx, head); err != nil {
+		return nil, err
+	}
 	if err := b.survey(ctx); err != nil {
 		return nil, err
 	}
@@ -162,6 +169,8 @@ type backfill struct {
 	*life // of the head it began at, and then of the live one
 	spec  BackfillSpec
 	found Backfill
+	// edited says that a table was; "" when none was.
+	edited string
 
 	splits []stands
 	rng    *planner.Range

@@ -73,6 +73,8 @@ func (b *backfill) asked(ctx context.Context) (*planner.Range, error) {
 		return nil, err
 	}
 	switch {
+	case b.edited != "":
+		return b.Plan.Everything(b.edited), nil
 	case b.spec.Named != nil:
 		return b.ofNamed(ctx)
 	case b.spec.Where != "":

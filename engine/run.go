@@ -183,6 +183,11 @@ func (p *Pipeline) from(ctx context.Context, head connectors.Head) (*life, []che
 	if err := p.Destination.CheckTargets(ctx, head, p.sinkSpecs()); err != nil {
 		return nil, nil, err
 	}
+	return p.placed(ctx, head)
+}
+
+// placed is a life at the position of a head.
+func (p *Pipeline) placed(ctx context.Context, head connectors.Head) (*life, []checkpoints.Segment, error) {
 	l := &life{Pipeline: p, manifest: head.Manifest, tables: map[string]*stateTable{}}
 	if head.Fresh || head.Manifest.Seq == 0 {
 		l.manifest = checkpoints.Manifest{Pipeline: p.Plan.Name, Incarnation: 1, Batch: -1}
