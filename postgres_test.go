@@ -75,8 +75,8 @@ func TestFollowWhileServerIsAway(t *testing.T) {
 	f := j.follow("50ms")
 	f.batches(1)
 	for range 2 {
-		p.Away(true)
 		told := strings.Count(f.said(), "looking again every 50ms")
+		p.Away(true)
 		j.land(2)
 		for start := time.Now(); strings.Count(f.said(), "looking again every 50ms") == told; time.Sleep(20 * time.Millisecond) {
 			if time.Since(start) > time.Minute {
