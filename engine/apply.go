@@ -63,6 +63,10 @@ func (p *Pipeline) Apply(ctx context.Context, o Options) (a Apply, err error) {
 		}
 	}
 	a.Took = p.Now().Sub(started)
+	var changed *connectors.InputError
+	if errors.As(err, &changed) {
+		changed.Hint += "\n  each of them needs the SQL as it was: undo the change of the SQL, and apply it after that"
+	}
 	return a, err
 }
 

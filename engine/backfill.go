@@ -37,6 +37,9 @@ type BackfillSpec struct {
 	From, To string // half-open, event time in Zone
 	Zone     string
 	Yes      bool // nobody is to be asked
+	// edited is a table that is not as the pipeline left it, so that everything has to be compared. A repair
+	// by itself would need the files as they were.
+	edited string
 	// Named tells the splits that are taken over as they are now, whatever became of them.
 	Named func(connectors.Standing) bool
 }
@@ -87,6 +90,11 @@ func (p *Pipeline) Backfill(ctx context.Context, spec BackfillSpec, patience tim
 	var warnings []string
 	p.warn = func(text string) { warnings = append(warnings, text) }
 	b, err := p.backfill(ctx, spec, patience, agree)
+	var edited *connectors.TargetError
+	if errors.As(err, &edited) && spec.Named != nil && spec.edited == "" {
+		spec.edited = edited.Table
+		b, err = p.backfill(ctx, spec, patience, agree)
+	}
 	if recoverable(err) && (agree != nil || spec.Yes) {
 		mended, recoverErr := p.recover(ctx, err)
 		if recoverErr != nil {
@@ -143,15 +151,13 @@ func (p *Pipeline) part(ctx context.Context, head connectors.Head, spec Backfill
 	if err := p.compatible(ctx, head); err != nil { // a run shows first that another DuckDB does the same
 		return nil, err
 	}
-	b := &backfill{spec: spec, read: checkpoints.Position{}}
-	// A table that was edited is made right as a whole: a repair by itself needs the files as they were.
-	err := p.Destination.CheckTargets(ctx, head, p.sinkSpecs())
-	var edited *connectors.TargetError
-	if errors.As(err, &edited) && spec.Named != nil {
-		b.edited = fmt.Sprintf("table %s is not as the pipeline left it", edited.Table)
-	} else if err != nil {
-		return nil, err
+	if spec.edited == "" {
+		if err := p.Destination.CheckTargets(ctx, head, p.sinkSpecs()); err != nil {
+			return nil, err
+		}
 	}
+	b := &backfill{spec: spec, read: checkpoints.Position{}}
+	var err error
 	if b.life, _, err = p.placed(ctx, head); err != nil {
 		return nil, err
 	}
@@ -169,8 +175,6 @@ type backfill struct {
 	*life // of the head it began at, and then of the live one
 	spec  BackfillSpec
 	found Backfill
-	// edited says that a table was; "" when none was.
-	edited string
 
 	splits []stands
 	rng    *planner.Range

@@ -20,7 +20,7 @@ func (b *backfill) fold(ctx context.Context) error {
 	}
 	// Of a group that is not in the range only some rows may be there, which can be too few for an expression.
 	b.rng = b.Plan.Everything("it cannot be computed from a part of the rows")
-	if err := b.whole(); err != nil {
+	if err := b.whole(ctx); err != nil {
 		return err
 	}
 	b.count()

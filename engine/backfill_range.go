@@ -38,7 +38,7 @@ func (b *backfill) choose(ctx context.Context) error {
 		}
 	}
 	if b.rng.Whole != "" {
-		if err := b.whole(); err != nil {
+		if err := b.whole(ctx); err != nil {
 			return err
 		}
 	}
@@ -73,8 +73,8 @@ func (b *backfill) asked(ctx context.Context) (*planner.Range, error) {
 		return nil, err
 	}
 	switch {
-	case b.edited != "":
-		return b.Plan.Everything(b.edited), nil
+	case b.spec.edited != "":
+		return b.Plan.Everything("table " + b.spec.edited + " is not as the pipeline left it"), nil
 	case b.spec.Named != nil:
 		return b.ofNamed(ctx)
 	case b.spec.Where != "":
@@ -160,6 +160,8 @@ func (b *backfill) within(ctx context.Context) (why string, err error) {
 			continue
 		case s.State == connectors.StandsChanged && !s.named && !before.possible && !s.some:
 			continue // no matter for this range; a run still stops at it
+		case s.State == connectors.StandsChanged && s.source.Replaced && b.spec.Named != nil:
+			return s.Shown + " was written anew", nil
 		case s.State == connectors.StandsChanged && s.source.Replaced:
 			return "", b.waits(*s)
 		case s.State != connectors.StandsNew && !before.certain:
@@ -184,6 +186,14 @@ func (b *backfill) within(ctx context.Context) (why string, err error) {
 
 func (b *backfill) needed(s stands, reason, hint string) error {
 	return &connectors.InputError{Source: s.source.Name, Split: s.Shown, Reason: reason, Hint: hint, Seq: s.Was.Seq}
+}
+
+// takeOver says how a file that was changed is taken over as well.
+func (b *backfill) takeOver(s stands) string {
+	if b.spec.Named != nil {
+		return "take it over as well, by another --files " + duck.Literal(s.Shown)
+	}
+	return "take it over as it is now:\n  etl backfill FILE --files " + duck.Literal(s.Shown)
 }
 
 // waits says of a file that may be replaced, and was, that a run does it better: it knows the rows of before.
@@ -212,15 +222,20 @@ func shownTime(us int64) string {
 	return time.UnixMicro(us).UTC().Format("2006-01-02 15:04:05.999999")
 }
 
-// whole reads everything, and takes over what was named. All else must be what it was.
-func (b *backfill) whole() error {
+// whole reads everything, and takes over what was named, and what a run would read anew. All else must be what
+// it was.
+func (b *backfill) whole(ctx context.Context) error {
 	b.read = checkpoints.Position{}
 	for i := range b.splits {
 		s := &b.splits[i]
 		s.taken = s.named && s.State != connectors.StandsSame
 		switch {
 		case s.State == connectors.StandsChanged && s.source.Replaced:
-			return b.waits(*s)
+			if err := b.look(ctx, s); err != nil {
+				return err
+			}
+			s.taken = true
+			b.reads(*s, s.now)
 		case s.taken && s.State != connectors.StandsGone:
 			b.reads(*s, s.now)
 		case s.taken, s.State == connectors.StandsNew:
@@ -231,7 +246,7 @@ func (b *backfill) whole() error {
 				"put the file back; or, when its rows are to go, name it as well: --files "+duck.Literal(s.Shown))
 		default:
 			return b.needed(*s, "was changed after it was read, and everything has to be computed again: "+b.rng.Whole,
-				"take it over as it is now:\n  etl backfill FILE --files "+duck.Literal(s.Shown))
+				b.takeOver(*s))
 		}
 	}
 	return nil

@@ -214,12 +214,39 @@ func (p *Pipeline) differ(ctx context.Context, sink planner.Sink, table, where s
 	compared := fmt.Sprintf("(SELECT *, true AS _is FROM _want WHERE %[1]s) _w FULL JOIN (SELECT *, true AS _is FROM %[2]s WHERE %[1]s) _g ON %[3]s", where, table, strings.Join(on, " AND "))
 	equal := strings.Join(same, " AND ")
 	err := p.Duck.QueryRow(ctx, fmt.Sprintf(
-		"SELECT count(_w._is), count(*) FILTER (WHERE _g._is IS NULL), count(*) FILTER (WHERE _w._is IS NULL), count(*) FILTER (WHERE _w._is AND _g._is AND NOT (%s)) FROM %s", equal, compared),
+		"SELECT (SELECT count(*) FROM _want WHERE %s), count(*) FILTER (WHERE _g._is IS NULL), count(*) FILTER (WHERE _w._is IS NULL), count(*) FILTER (WHERE _w._is AND _g._is AND NOT (%s)) FROM %s", where, equal, compared),
 		nil, &d.Rows, &d.Missing, &d.Extra, &d.Different)
+	if err == nil {
+		err = p.doubled(ctx, &d, sink, table, where)
+	}
 	if err != nil || d.Total() == 0 {
 		return d, err
 	}
 	return d, p.sample(ctx, &d, sink, compared, equal)
+}
+
+// doubled counts rows of the table as extra that have a key another row has.
+func (p *Pipeline) doubled(ctx context.Context, d *Difference, sink planner.Sink, table, where string) error {
+	key, shown := "()", "''"
+	if len(sink.Key) > 0 {
+		names, parts := make([]string, len(sink.Key)), make([]string, len(sink.Key))
+		for i, k := range sink.Key {
+			names[i] = duck.Quote(k)
+			parts[i] = duck.Literal(k+"=") + " || coalesce(CAST(" + names[i] + " AS VARCHAR), 'NULL')"
+		}
+		key, shown = strings.Join(names, ", "), "concat_ws(' ', "+strings.Join(parts, ", ")+")"
+	}
+	query := fmt.Sprintf("SELECT count(*) - 1, 'doubled   ' || %s AS line FROM %s WHERE %s GROUP BY %s HAVING count(*) > 1 ORDER BY line", shown, table, where, key)
+	return p.Duck.Each(ctx, query, nil, func(rows *sql.Rows) error {
+		var n int64
+		var line string
+		err := rows.Scan(&n, &line)
+		d.Extra += n
+		if len(d.Samples) < maxSamples {
+			d.Samples = append(d.Samples, line)
+		}
+		return err
+	})
 }
 
 // sample writes some differing rows: the key, then what the SELECT and the table say.
