@@ -22,14 +22,17 @@ demo: build ## run an example on its files, add a day, run again, show and check
 test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
 	$(MAKE) -j2 test-race test-rest test-faults test-postgres-18 test-random fuzz
 
-# The race detector watches the packages that have more than one goroutine; of the scripts, which run a binary
-# each, those with signals, waiting and several pipelines.
+# The race detector watches the packages that have more than one goroutine; of the engine the tests of batches and
+# of upkeep, of the scripts, which run a binary each, those with signals, waiting and several pipelines.
+RACED := ^Test(Arrow|Equivalence|Two|Rows|Failed|Recovery)
 test-race:
-	go test -race -short -timeout 40m $$(go list ./... | grep -v -e '^lockstep$$' -e '/cmd/etl$$' -e '/planner$$')
+	go test -race -short -timeout 40m $$(go list ./... | grep -v -e '^lockstep$$' -e '/cmd/etl$$' -e '/planner$$' -e '/engine$$')
+	go test -race -short -timeout 40m ./engine -run '$(RACED)'
 	go test -race -timeout 40m ./cmd/etl -run 'TestScript/^(run|follow.*|interrupt|held.*|folders|getenv)$$'
 
 test-rest:
 	go test -timeout 40m -skip '^Test(Kill|Faults)' . ./cmd/etl ./planner
+	go test -short -timeout 40m -skip '$(RACED)' ./engine
 
 test-faults: # processes, servers and connections are killed and cut, and counted by kind
 	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=12 LOCKSTEP_FAULTS=6 LOCKSTEP_AT_LEAST=300 go test -count 1 -v -timeout 40m -run '^Test(Kill|Faults)' .
