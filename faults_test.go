@@ -102,6 +102,7 @@ func TestFaultsOfTheWire(t *testing.T) {
 			dsn := cluster.Database(t)
 			p := cluster.Proxy(t)
 			j := newJobIn(t, etl, "'"+p.DSN(t, dsn)+"' AS m (TYPE postgres)", dsn)
+			j.run() // makes the schema, which a first run does not try again either
 			until(t, "postgres", c.kind, envInt("LOCKSTEP_FAULTS", 4), func() int {
 				j.land(5)
 				seen, cut := 0, 0
