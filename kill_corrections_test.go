@@ -72,7 +72,7 @@ func correctionFailpoints(destination, command string) []string {
 
 func TestKillCorrections(t *testing.T) {
 	etl := buildETL(t, "duckdb_arrow,failpoints")
-	kills := (envInt("LOCKSTEP_KILLS", 2) + 3) / 4 // each is of four commands that have most of a run's places
+	kills := max(1, envInt("LOCKSTEP_KILLS", 2)/8) // each is of four commands that have most of a run's places
 	var mu sync.Mutex
 	counted := map[string]int{}
 	start := time.Now()
@@ -143,7 +143,7 @@ func TestKillCorrectionsAtRandom(t *testing.T) {
 				j := newJob(t, etl)
 				j.land(5)
 				j.run()
-				kills, longest := envInt("LOCKSTEP_RANDOM_KILLS", 5), 500*time.Millisecond
+				kills, longest := max(2, envInt("LOCKSTEP_RANDOM_KILLS", 5)/3), 500*time.Millisecond
 				start, counted := time.Now(), 0
 				for round := 0; counted < kills || time.Since(start) < soak(); round++ {
 					if round > 40*kills && soak() == 0 {
