@@ -41,7 +41,7 @@ test-postgres-18: # where its programs can be had
 	sh connectors/postgres/pgtest/with-18.sh go test -count 1 -timeout 20m ./connectors/postgres -run '^Test(Destination|Values|RefusedRows|TablesOfPostgres|Wire|ForeignWriters)$$'
 
 test-random: # queries that nobody wrote
-	LOCKSTEP_CASES=2000 go test -count 1 -v -timeout 40m -run '^TestRandom(Queries|Pipelines|Apply)$$' ./planner ./engine
+	LOCKSTEP_CASES=1000 go test -count 1 -v -timeout 40m -run '^TestRandom(Queries|Pipelines|Apply)$$' ./planner ./engine
 	LOCKSTEP_CASES=1000 go test -count 1 -v -timeout 40m -run '^TestRandom(Ranges|Backfills.*)$$' ./planner ./engine
 
 soak: ## kill the real binary, its server and its connections for 4 x $(SOAK), then draw random queries for $(SOAK)
