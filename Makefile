@@ -24,24 +24,27 @@ test: lint ## run all tests, with the race detector, kills of the real binary, a
 
 # The race detector watches the packages that have more than one goroutine; of the engine the tests of batches and
 # of upkeep, of the scripts, which run a binary each, those with signals, waiting and several pipelines.
-RACED := ^Test(Arrow|Equivalence|Two|Rows|Failed|Recovery)
+RACED := ^Test(Arrow|Equivalence|Two|Rows|Failed|Recovery|NoRecovery|Other|RandomPipelines)
 test-race:
 	go test -race -short -timeout 40m $$(go list ./... | grep -v -e '^lockstep$$' -e '/cmd/etl$$' -e '/planner$$' -e '/engine$$')
 	go test -race -short -timeout 40m ./engine -run '$(RACED)'
 	go test -race -timeout 40m ./cmd/etl -run 'TestScript/^(run|follow.*|interrupt|held.*|folders|getenv)$$'
 
 test-rest:
-	go test -timeout 40m -skip '^Test(Kill|Faults)' . ./cmd/etl ./planner
-	go test -short -timeout 40m -skip '$(RACED)' ./engine
+	go test -timeout 40m -skip '^Test(Kill|Faults)' . ./cmd/etl
+	go test -timeout 40m -skip '$(RANDOM)' ./planner
+	go test -short -timeout 40m -skip '$(RACED)|$(RANDOM)' ./engine
 
 test-faults: # processes, servers and connections are killed and cut, and counted by kind
-	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=12 LOCKSTEP_DEED_KILLS=2 LOCKSTEP_FAULTS=6 LOCKSTEP_AT_LEAST=300 go test -count 1 -v -timeout 40m -run '^Test(Kill|Faults)' .
+	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=20 LOCKSTEP_DEED_KILLS=2 LOCKSTEP_FAULTS=6 LOCKSTEP_AT_LEAST=300 go test -count 1 -v -timeout 40m -run '^Test(Kill|Faults)' .
 
 test-postgres-18: # where its programs can be had
 	sh connectors/postgres/pgtest/with-18.sh go test -count 1 -timeout 20m ./connectors/postgres -run '^Test(Destination|Values|RefusedRows|TablesOfPostgres|Wire|ForeignWriters)$$'
 
-test-random: # queries that nobody wrote
-	LOCKSTEP_CASES=1000 go test -count 1 -v -timeout 40m -run '^TestRandom(Queries|Pipelines|Apply)$$' ./planner ./engine
+# Queries, and corrections of input, that nobody wrote.
+RANDOM := ^TestRandom(Queries|Pipelines|Apply|Ranges|Backfills.*)$$
+test-random:
+	LOCKSTEP_CASES=2000 go test -count 1 -v -timeout 40m -run '^TestRandom(Queries|Pipelines|Apply)$$' ./planner ./engine
 	LOCKSTEP_CASES=1000 go test -count 1 -v -timeout 40m -run '^TestRandom(Ranges|Backfills.*)$$' ./planner ./engine
 
 soak: ## kill the real binary, its server and its connections for 4 x $(SOAK), then draw random queries for $(SOAK)

@@ -83,17 +83,6 @@ func readPage(t *testing.T, path string) *docPage {
 	return p
 }
 
-// prose is the page without its blocks.
-func (p *docPage) prose() string {
-	lines := slices.Clone(p.lines)
-	for _, b := range p.blocks {
-		for i := range b.lines {
-			lines[b.first+i] = ""
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
 // section is the text from a heading to the next of its level or above.
 func (p *docPage) section(t *testing.T, heading string) string {
 	t.Helper()

@@ -2,7 +2,6 @@ package lockstep_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -118,7 +117,7 @@ func TestFaultsOfTheWire(t *testing.T) {
 					cut++
 					return c.cut
 				})
-				if code, out := j.runExit(); code != 0 {
+				if code, out := j.tell("run", "p.sql", "--max-batch-bytes", "1"); code != 0 {
 					t.Fatalf("exit %d: %s", code, out)
 				}
 				cuts := p.Set(nil)
@@ -133,19 +132,6 @@ func TestFaultsOfTheWire(t *testing.T) {
 	}
 }
 
-// runExit starts etl and gives its exit code.
-func (j *job) runExit() (int, string) {
-	j.t.Helper()
-	cmd := exec.Command(j.etl, "run", "p.sql", "--max-batch-bytes", "1")
-	cmd.Dir = j.dir
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		j.t.Fatal(err)
-	}
-	return cmd.ProcessState.ExitCode(), string(out)
-}
-
 // A server that ends sessions, and one that is killed and comes back, in the middle of runs. Either comes at any
 // time, also before a run has looked at the database once: then it says so, and the next one goes on.
 func TestFaultsOfTheServer(t *testing.T) {
@@ -156,7 +142,7 @@ func TestFaultsOfTheServer(t *testing.T) {
 		j.land(5)
 		done, over := make(chan struct{}), make(chan struct{})
 		go func() { defer close(over); disturb(done) }()
-		code, out := j.runExit()
+		code, out := j.tell("run", "p.sql", "--max-batch-bytes", "1")
 		close(done)
 		<-over
 		if code != 0 && code != 5 {
@@ -227,7 +213,7 @@ func TestFaultsOfAStalledRun(t *testing.T) {
 				if destination == "postgres" {
 					stalled = j.expireLease()
 				}
-				code, out := j.runExit()
+				code, out := j.tell("run", "p.sql", "--max-batch-bytes", "1")
 				switch {
 				case code == 75:
 					if destination == "duckdb" {

@@ -161,6 +161,21 @@ func TestFollow(t *testing.T) {
 		j.expectRight()
 	})
 
+	t.Run("another SELECT is applied", func(t *testing.T) {
+		j := start(t)
+		f := j.follow("50ms")
+		f.batches(1)
+		f.pause()
+		toApply(j, 0)
+		j.etlRun("apply", "p.sql", "--yes")
+		f.signal(syscall.SIGCONT)
+		j.land(1)
+		f.exit(3)
+		if said := f.said(); !strings.Contains(said, "another SELECT was applied") || !strings.Contains(said, "start the run again") {
+			t.Errorf("it said %q", said)
+		}
+	})
+
 	t.Run("waits while the file is held, and says so once", func(t *testing.T) {
 		j := start(t)
 		hold := func() *duck.Engine {

@@ -159,14 +159,11 @@ func (p *Pipeline) apply(ctx context.Context, t *turn, a *Apply, o Options) erro
 	if err := l.finalise(ctx); err != nil {
 		return err
 	}
-	others := map[string]checkpoints.SinkCount{}
 	a.Same, a.Outcomes = nil, nil
 	for _, sink := range p.Plan.Sinks {
 		if !slices.Contains(t.needs.Sinks, sink.Name) {
 			err := p.Destination.CheckTargets(ctx, head, []connectors.SinkSpec{sinkSpec(sink)})
 			if err == nil {
-				c := head.Manifest.Sinks[sink.Name]
-				others[sink.Name] = checkpoints.SinkCount{Rows: c.Rows, Digest: c.Digest}
 				a.Same = append(a.Same, sink.Name)
 				continue
 			}
@@ -188,7 +185,7 @@ func (p *Pipeline) apply(ctx context.Context, t *turn, a *Apply, o Options) erro
 	if err := askBefore(a.Outcomes, o); err != nil {
 		return err
 	}
-	if err := l.correct(ctx, correction{kind: a.Kind, outcomes: a.Outcomes, folded: b.folded, whole: true}, others); err != nil {
+	if err := l.correct(ctx, correction{kind: a.Kind, outcomes: a.Outcomes, folded: b.folded, whole: true}); err != nil {
 		return err
 	}
 	a.Seq = l.manifest.Seq

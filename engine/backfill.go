@@ -80,6 +80,14 @@ func (*NothingNamedError) Error() string {
 	return "no file that was read, or is there, has such a name"
 }
 
+// from is the life at a head. A table that was edited does not matter once everything is compared.
+func (s BackfillSpec) from(ctx context.Context, p *Pipeline, head connectors.Head) (*life, []checkpoints.Segment, error) {
+	if s.edited != "" {
+		return p.placed(ctx, head)
+	}
+	return p.from(ctx, head)
+}
+
 // errTaken: what was computed is of no use, since another run read what was to be taken over, or another
 // command changed the pipeline.
 var errTaken = errors.New("the pipeline was changed meanwhile")
@@ -151,14 +159,9 @@ func (p *Pipeline) part(ctx context.Context, head connectors.Head, spec Backfill
 	if err := p.compatible(ctx, head); err != nil { // a run shows first that another DuckDB does the same
 		return nil, err
 	}
-	if spec.edited == "" {
-		if err := p.Destination.CheckTargets(ctx, head, p.sinkSpecs()); err != nil {
-			return nil, err
-		}
-	}
 	b := &backfill{spec: spec, read: checkpoints.Position{}}
 	var err error
-	if b.life, _, err = p.placed(ctx, head); err != nil {
+	if b.life, _, err = spec.from(ctx, p, head); err != nil {
 		return nil, err
 	}
 	if err := b.survey(ctx); err != nil {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"lockstep/checkpoints"
@@ -36,10 +35,8 @@ func (b *backfill) kept(ctx context.Context, l *life) (map[string]keptRows, erro
 // rowsWithin makes the rows that the state at hand gives for a sink, and counts those of a range.
 func (l *life) rowsWithin(ctx context.Context, sink planner.Sink, where string) (keptRows, error) {
 	var r keptRows
-	for _, stmt := range sink.Run {
-		if err := l.Duck.Exec(ctx, stmt); err != nil {
-			return r, l.computeError(sink.Decl.Head.Start, sink.Name, err)
-		}
+	if err := l.stage(ctx, sink); err != nil {
+		return r, err
 	}
 	rows := "(" + sink.NewRows + ") WHERE " + where
 	if err := l.Duck.QueryRow(ctx, "SELECT count(*) FROM "+rows, nil, &r.rows); err != nil {
@@ -95,12 +92,7 @@ func (b *backfill) ranged(ctx context.Context, l *life, sink planner.Sink, where
 	}
 	c.Counts.Digest = digest.Sub(kept.digest).Add(now.digest).String()
 	o.change = c
-	err = l.Duck.Each(ctx, d.samples(c.Table), nil, func(rows *sql.Rows) error {
-		var line string
-		err := rows.Scan(&line)
-		o.Samples = append(o.Samples, line)
-		return err
-	})
+	o.Samples, err = l.lines(ctx, d.samples(c.Table))
 	return o, err
 }
 

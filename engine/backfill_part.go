@@ -162,7 +162,7 @@ func (b *backfill) commit(ctx context.Context, head connectors.Head) error {
 	l, segments := b.life, b.life.live
 	if l.manifest.Seq != head.Manifest.Seq {
 		var err error
-		if l, segments, err = b.from(ctx, head); err != nil {
+		if l, segments, err = b.spec.from(ctx, b.Pipeline, head); err != nil {
 			return err
 		}
 		l.lease, b.life = b.lease, l
@@ -201,7 +201,7 @@ func (b *backfill) commit(ctx context.Context, head connectors.Head) error {
 		return err
 	}
 	c.outcomes = b.found.Outcomes
-	if err := l.correct(ctx, c, nil); err != nil {
+	if err := l.correct(ctx, c); err != nil {
 		return err
 	}
 	b.found.Seq = seq

@@ -146,19 +146,8 @@ func (l *life) sums(source string) checkpoints.PositionSum {
 // collapse stages one sink's changes and counts them.
 func (l *life) collapse(ctx context.Context, sink planner.Sink) (connectors.SinkChange, error) {
 	c := connectors.SinkChange{Sink: sinkSpec(sink), Table: sink.Staged}
-	for _, stmt := range sink.Run {
-		if err := l.Duck.Exec(ctx, stmt); err != nil {
-			return c, l.computeError(sink.Decl.Head.Start, sink.Name, err)
-		}
-	}
-	if sink.Unique != "" {
-		var twice int64
-		if err := l.Duck.QueryRow(ctx, sink.Unique, nil, &twice); err != nil {
-			return c, l.computeError(sink.Decl.Head.Start, sink.Name, err)
-		}
-		if twice > 0 {
-			return c, fmt.Errorf("sink %s: %d keys would have two rows; nothing was committed", sink.Name, twice)
-		}
+	if err := l.stage(ctx, sink); err != nil {
+		return c, err
 	}
 	n := &c.Counts
 	if err := l.Duck.QueryRow(ctx, sink.Counts, nil, &n.Inserted, &n.Updated, &n.Deleted); err != nil {
@@ -169,6 +158,26 @@ func (l *life) collapse(ctx context.Context, sink planner.Sink) (connectors.Sink
 	var err error
 	n.Digest, err = l.digest(ctx, sink, last.Digest)
 	return c, err
+}
+
+// stage makes the rows to write of a sink, and counts its keys.
+func (l *life) stage(ctx context.Context, sink planner.Sink) error {
+	for _, stmt := range sink.Run {
+		if err := l.Duck.Exec(ctx, stmt); err != nil {
+			return l.computeError(sink.Decl.Head.Start, sink.Name, err)
+		}
+	}
+	if sink.Unique == "" {
+		return nil
+	}
+	var twice int64
+	if err := l.Duck.QueryRow(ctx, sink.Unique, nil, &twice); err != nil {
+		return l.computeError(sink.Decl.Head.Start, sink.Name, err)
+	}
+	if twice > 0 {
+		return fmt.Errorf("sink %s: %d keys would have two rows; nothing was committed", sink.Name, twice)
+	}
+	return nil
 }
 
 // count is what the batch read from one source, by the source's own count, and what arrived in the

@@ -4,10 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-
-	"github.com/google/uuid"
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
@@ -76,19 +75,8 @@ func (l *life) finalise(ctx context.Context) error {
 
 // rows makes and counts the rows that a sink should have, after finalise.
 func (l *life) rows(ctx context.Context, sink planner.Sink) (c checkpoints.SinkCount, err error) {
-	for _, stmt := range sink.Run {
-		if err := l.Duck.Exec(ctx, stmt); err != nil {
-			return c, l.computeError(sink.Decl.Head.Start, sink.Name, err)
-		}
-	}
-	if sink.Unique != "" {
-		var twice int64
-		if err := l.Duck.QueryRow(ctx, sink.Unique, nil, &twice); err != nil {
-			return c, l.computeError(sink.Decl.Head.Start, sink.Name, err)
-		}
-		if twice > 0 {
-			return c, fmt.Errorf("sink %s: %d keys would have two rows; nothing was written", sink.Name, twice)
-		}
+	if err := l.stage(ctx, sink); err != nil {
+		return c, err
 	}
 	if err := l.Duck.QueryRow(ctx, sink.Counts, nil, &c.Rows, new(int64), new(int64)); err != nil {
 		return c, l.computeError(sink.Decl.Head.Start, sink.Name, err)
@@ -145,24 +133,29 @@ func (l *life) compare(ctx context.Context, sink planner.Sink, where string) (Ou
 	for _, name := range found.Lost {
 		o.Columns = append(o.Columns, "-"+name)
 	}
-	err = l.Duck.Each(ctx, d.samples(c.Table), nil, func(rows *sql.Rows) error {
-		var line string
-		err := rows.Scan(&line)
-		o.Samples = append(o.Samples, line)
-		return err
-	})
+	o.Samples, err = l.lines(ctx, d.samples(c.Table))
 	return o, err
 }
 
-// correct commits a correction, with the counts of the tables that it leaves alone.
-func (l *life) correct(ctx context.Context, c correction, others map[string]checkpoints.SinkCount) error {
-	m := l.next()
-	m.Kind, m.Batch, m.Attempt = c.kind, l.manifest.Batch, uuid.NewString()
+// lines reads a query of texts.
+func (l *life) lines(ctx context.Context, query string) (lines []string, err error) {
+	err = l.Duck.Each(ctx, query, nil, func(rows *sql.Rows) error {
+		var line string
+		err := rows.Scan(&line)
+		lines = append(lines, line)
+		return err
+	})
+	return lines, err
+}
+
+// correct commits a correction. Tables without an outcome are left alone.
+func (l *life) correct(ctx context.Context, c correction) error {
+	m := l.beside(c.kind)
 	m.Sources, m.Position = c.folded.counts, map[string]checkpoints.PositionSum{}
-	for name, count := range others {
-		m.Sinks[name] = count
-	}
 	change := &connectors.Change{Plan: l.record(), Before: l.manifest.Live, Whole: c.whole, Segments: c.changed, Ranges: c.folded.ranges, Rejects: c.folded.rejects()}
+	maps.DeleteFunc(m.Sinks, func(name string, _ checkpoints.SinkCount) bool {
+		return !slices.ContainsFunc(l.Plan.Sinks, func(s planner.Sink) bool { return s.Name == name }) // of the plan before
+	})
 	for _, o := range c.outcomes {
 		m.Sinks[o.Sink] = o.change.Counts
 		change.Sinks = append(change.Sinks, o.change)
@@ -186,12 +179,7 @@ func (l *life) correct(ctx context.Context, c correction, others map[string]chec
 	m.RangesSHA, m.Live = checkpoints.RangesSHA(change.Ranges), change.Before.After(change.Segments, nil)
 	change.Manifest = m
 	connectors.Failpoint("before-correction")
-	tx, err := l.Duck.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	change.Local = tx
-	if err := l.Destination.Commit(ctx, l.lease, change); err != nil {
+	if err := l.commit(ctx, change); err != nil {
 		return err
 	}
 	connectors.Failpoint("after-correction")

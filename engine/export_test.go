@@ -78,6 +78,6 @@ func (p *Pipeline) Delta(ctx context.Context) (seq int64, err error) {
 	if c.changed, err = l.allSegments(ctx, head.Manifest.Seq+1); err != nil {
 		return 0, err
 	}
-	err = l.correct(ctx, c, nil)
+	err = l.correct(ctx, c)
 	return l.manifest.Seq, err
 }

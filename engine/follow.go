@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"lockstep/connectors"
@@ -28,13 +29,14 @@ func (p *Pipeline) Follow(ctx context.Context, every time.Duration, tell Watcher
 	p.warn = tell.Warn
 	var l *life
 	held, away := false, time.Time{} // since when
-	awake := true                    // as it was opened
+	began := false
+	awake := true // as it was opened
 	for {
 		var err error
 		l, err = p.turn(ctx, l, awake, tell.Batch)
 		switch wasAway := !away.IsZero(); {
 		case err == nil:
-			held, away = false, time.Time{}
+			held, away, began = false, time.Time{}, true
 		case connectors.Held(err):
 			if !held {
 				tell.Held(err)
@@ -46,6 +48,8 @@ func (p *Pipeline) Follow(ctx context.Context, every time.Duration, tell Watcher
 				away = p.Now()
 			}
 			held = false
+		case began:
+			return p.overtaken(err)
 		default:
 			return err
 		}
@@ -56,6 +60,16 @@ func (p *Pipeline) Follow(ctx context.Context, every time.Duration, tell Watcher
 		case <-tick.C:
 		}
 	}
+}
+
+// overtaken says of a plan that fitted when the pipeline began to be followed that another one was applied since.
+func (p *Pipeline) overtaken(err error) error {
+	var blocked *BlockedError
+	if !errors.As(err, &blocked) {
+		return err
+	}
+	return &connectors.TargetError{Table: p.Plan.Sinks[0].Name, Reason: "another SELECT was applied to its pipeline while it was followed",
+		Hint: "start the run again: it takes the pipeline file as it is now"}
 }
 
 // turn looks once. The destination is asleep before it, unless it says otherwise, and after it.

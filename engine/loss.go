@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"lockstep/checkpoints"
 	"lockstep/connectors"
 )
@@ -71,8 +69,7 @@ func (p *Pipeline) losses(ctx context.Context, head connectors.Head, chosen func
 
 // accept commits a loss. It does nothing to the state, which stays that of its plan and environment.
 func (l *life) accept(ctx context.Context, head connectors.Head, lost []SourceLosses) (checkpoints.Manifest, error) {
-	m := l.next()
-	m.Kind, m.Batch, m.Sources, m.Sinks, m.Attempt = checkpoints.KindLoss, l.manifest.Batch, nil, standing(l.manifest.Sinks), uuid.NewString()
+	m := l.beside(checkpoints.KindLoss)
 	m.PlanID, m.Env, m.Losses = head.Manifest.PlanID, head.Manifest.Env, map[string]checkpoints.LossCount{}
 	change := &connectors.Change{Plan: head.Plan, Before: l.manifest.Live}
 	for _, s := range lost {
@@ -93,15 +90,7 @@ func (l *life) accept(ctx context.Context, head connectors.Head, lost []SourceLo
 	}
 	m.RangesSHA, m.Live = checkpoints.RangesSHA(nil), change.Before.After(change.Segments, nil)
 	change.Manifest = m
-	tx, err := l.Duck.Begin(ctx)
-	if err != nil {
-		return m, err
-	}
-	change.Local = tx
-	if err := l.Destination.Commit(ctx, l.lease, change); err != nil {
-		return m, err
-	}
-	return m, nil
+	return m, l.commit(ctx, change)
 }
 
 // lose takes what a loss did to the position from where it was stored: no input tells it again. It tells

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"lockstep/checkpoints"
 	"lockstep/connectors"
 	"lockstep/engine/duck"
@@ -20,12 +18,7 @@ func (l *life) maintain(ctx context.Context) error {
 	if len(merges) == 0 {
 		return nil
 	}
-	m := l.next()
-	m.Kind, m.Batch = checkpoints.KindCompaction, l.manifest.Batch
-	m.Sources = nil
-	for name, c := range l.manifest.Sinks {
-		m.Sinks[name] = checkpoints.SinkCount{Rows: c.Rows, Digest: c.Digest}
-	}
+	m := l.beside(checkpoints.KindCompaction)
 	change := &connectors.Change{Plan: l.record(), Before: l.manifest.Live}
 	for _, merge := range merges {
 		seg, err := l.merge(ctx, merge, m.Seq)
@@ -43,21 +36,32 @@ func (l *life) maintain(ctx context.Context) error {
 	}
 	change.Kept = checkpoints.DefaultRetention.Keep(points, l.Now())
 	m.RangesSHA, m.Live = checkpoints.RangesSHA(nil), change.Before.After(change.Segments, change.Removed)
-	m.Attempt = uuid.NewString()
 	change.Manifest = m
 	connectors.Failpoint("before-compaction")
-	tx, err := l.Duck.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	change.Local = tx
-	if err := l.Destination.Commit(ctx, l.lease, change); err != nil {
+	if err := l.commit(ctx, change); err != nil {
 		return err
 	}
 	connectors.Failpoint("after-compaction")
 	l.manifest = m
 	l.relive(change)
 	return nil
+}
+
+// beside is the manifest of a change that is no batch, as far as it reads nothing and touches no table.
+func (l *life) beside(kind string) checkpoints.Manifest {
+	m := l.next()
+	m.Kind, m.Batch, m.Sources, m.Sinks = kind, l.manifest.Batch, nil, standing(l.manifest.Sinks)
+	return m
+}
+
+// commit commits a change that was computed outside of a transaction.
+func (l *life) commit(ctx context.Context, change *connectors.Change) error {
+	tx, err := l.Duck.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	change.Local = tx
+	return l.Destination.Commit(ctx, l.lease, change)
 }
 
 // relive moves the list of live segments by a committed change.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"lockstep/checkpoints"
 	"lockstep/connectors"
 	"lockstep/engine/duck"
@@ -386,8 +384,7 @@ func (l *life) place(ctx context.Context) error {
 
 // replace commits the state at hand as the whole state, after the manifest it belongs to.
 func (l *life) replace(ctx context.Context, kind string, mended *checkpoints.Manifest) error {
-	m := l.next()
-	m.Kind, m.Batch, m.Sources, m.Sinks, m.Attempt = kind, l.manifest.Batch, nil, standing(l.manifest.Sinks), uuid.NewString()
+	m := l.beside(kind)
 	change := &connectors.Change{Plan: l.record(), Whole: true, Mended: mended}
 	if err := l.settle(ctx); err != nil {
 		return err
@@ -402,12 +399,7 @@ func (l *life) replace(ctx context.Context, kind string, mended *checkpoints.Man
 	m.RangesSHA, m.Live = checkpoints.RangesSHA(nil), checkpoints.LiveSum{}.After(change.Segments, nil)
 	change.Manifest = m
 	connectors.Failpoint("before-recovery")
-	tx, err := l.Duck.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	change.Local = tx
-	if err := l.Destination.Commit(ctx, l.lease, change); err != nil {
+	if err := l.commit(ctx, change); err != nil {
 		return err
 	}
 	connectors.Failpoint("after-recovery")

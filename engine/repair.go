@@ -102,13 +102,10 @@ func (p *Pipeline) Repair(ctx context.Context, o Options) (r Repair, err error) 
 	if err := l.finalise(ctx); err != nil {
 		return r, err
 	}
-	others := map[string]checkpoints.SinkCount{}
 	var untouched []connectors.SinkSpec
 	for _, sink := range p.Plan.Sinks {
 		where := o.Where[sink.Name]
 		if o.Where != nil && where == "" {
-			c := head.Manifest.Sinks[sink.Name]
-			others[sink.Name] = checkpoints.SinkCount{Rows: c.Rows, Digest: c.Digest}
 			untouched = append(untouched, sinkSpec(sink))
 			continue
 		}
@@ -130,7 +127,7 @@ func (p *Pipeline) Repair(ctx context.Context, o Options) (r Repair, err error) 
 	if err := askBefore(r.Outcomes, o); err != nil {
 		return r, err
 	}
-	if err := l.correct(ctx, correction{kind: checkpoints.KindRepair, outcomes: r.Outcomes, whole: r.State}, others); err != nil {
+	if err := l.correct(ctx, correction{kind: checkpoints.KindRepair, outcomes: r.Outcomes, whole: r.State}); err != nil {
 		return r, err
 	}
 	r.Seq = l.manifest.Seq

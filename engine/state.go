@@ -133,7 +133,6 @@ func damaged(seg *checkpoints.Segment, err error) error {
 }
 
 func stateColumns(t planner.Table) string { return quoted(t.Cols) }
-func keyColumns(t planner.Table) string   { return quoted(t.Cols[:t.Key]) }
 
 func quoted(cols []planner.Col) string {
 	names := make([]string, len(cols))

@@ -2,9 +2,15 @@ package planner
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"lockstep/engine/duck"
+	"lockstep/planner/plannertest"
 	"lockstep/sql"
 )
 
@@ -77,4 +83,20 @@ func compileText(ctx context.Context, text string) (*Plan, error) {
 		return nil, err
 	}
 	return Compile(ctx, script, nil)
+}
+
+// drawnPlan compiles random SELECTs over a source t; no plan when one of them is refused.
+func drawnPlan(t *rapid.T, options string) (query string, plan *Plan) {
+	for i, sink := range plannertest.Sinks(t) {
+		query += fmt.Sprintf(" CREATE SINK m.out%d PRIMARY KEY (%s) AS %s;", i, strings.Join(sink.Key, ", "), sink.SQL)
+	}
+	script, err := sql.Parse("p.sql", "ATTACH 'm.duckdb' AS m; CREATE SOURCE t ("+plannertest.Columns+") FROM 't.parquet' "+options+";"+query)
+	mustExecRapid(t, err)
+	plan, err = Compile(t.Context(), script, nil)
+	var faults sql.Errors
+	if errors.As(err, &faults) {
+		return query, nil
+	}
+	mustExecRapid(t, err)
+	return query, plan
 }

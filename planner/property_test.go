@@ -87,7 +87,7 @@ func randomQueries(t *testing.T, want int) tally {
 		l, err := begin(eng, plan)
 		mustExecRapid(t, err)
 		for l.upto < n {
-			size := min(n-l.upto, rapid.IntRange(0, 20).Draw(t, "batch"))
+			size := min(n-l.upto, rapid.IntRange(0, 12).Draw(t, "batch"))
 			ours := l.batch(size)
 			diff, theirs := l.differs()
 			switch {

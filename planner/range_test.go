@@ -2,7 +2,6 @@ package planner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"lockstep/planner/plannertest"
-	"lockstep/sql"
 )
 
 // A range is right when the rows it needs, folded from empty, correct state and tables after any change of
@@ -28,18 +26,10 @@ func TestRandomRanges(t *testing.T) {
 		if corrected >= want {
 			return
 		}
-		query := ""
-		for i, sink := range plannertest.Sinks(t) {
-			query += fmt.Sprintf(" CREATE SINK m.out%d PRIMARY KEY (%s) AS %s;", i, strings.Join(sink.Key, ", "), sink.SQL)
-		}
-		script, err := sql.Parse("p.sql", "ATTACH 'm.duckdb' AS m; CREATE SOURCE t ("+plannertest.Columns+") FROM 't.parquet'"+rapid.SampledFrom([]string{"", "", " WITH (files = 'replace')"}).Draw(t, "with")+";"+query)
-		mustExecRapid(t, err)
-		plan, err := Compile(t.Context(), script, nil)
-		var faults sql.Errors
-		if errors.As(err, &faults) {
+		query, plan := drawnPlan(t, rapid.SampledFrom([]string{"", "", "WITH (files = 'replace')"}).Draw(t, "with"))
+		if plan == nil {
 			return
 		}
-		mustExecRapid(t, err)
 		drawn++
 		n, more := rapid.IntRange(1, 30).Draw(t, "rows"), rapid.IntRange(1, 20).Draw(t, "more")
 		mustExecRapid(t, eng.Exec(t.Context(), "CREATE OR REPLACE TABLE all_t ("+plannertest.Columns+")"))

@@ -64,7 +64,7 @@ func (c *compiler) replaced(n *Scan) delta {
 		of: Origin{Sources: []string{n.Source}, Steps: []string{rowsStep(n.Source)}}}
 }
 
-func rowsStep(source string) string { return "rows_" + shortHash(source) }
+func rowsStep(source string) string { return "table/" + shortHash(source) }
 
 // keepRows compiles the step. A row that a replaced file has again, in the same place, stays.
 func (c *compiler) keepRows(source string, r *sourceRows) {

@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"lockstep/planner/plannertest"
-	"lockstep/sql"
 )
 
 // Files of the source are replaced, by others that have some of their rows: after every batch the tables
@@ -26,18 +24,10 @@ func TestRandomReplacedFiles(t *testing.T) {
 			return
 		}
 		drawn++
-		query := ""
-		for i, sink := range plannertest.Sinks(t) {
-			query += fmt.Sprintf(" CREATE SINK m.out%d PRIMARY KEY (%s) AS %s;", i, strings.Join(sink.Key, ", "), sink.SQL)
-		}
-		script, err := sql.Parse("p.sql", "ATTACH 'm.duckdb' AS m; CREATE SOURCE t ("+plannertest.Columns+") FROM 't.parquet' WITH (files = 'replace');"+query)
-		mustExecRapid(t, err)
-		plan, err := Compile(t.Context(), script, nil)
-		var faults sql.Errors
-		if errors.As(err, &faults) {
+		query, plan := drawnPlan(t, "WITH (files = 'replace')")
+		if plan == nil {
 			return
 		}
-		mustExecRapid(t, err)
 		mustExecRapid(t, eng.Exec(t.Context(), "CREATE OR REPLACE TABLE all_t ("+plannertest.Columns+")"))
 		l, err := begin(eng, plan)
 		mustExecRapid(t, err)

@@ -10,11 +10,12 @@ import (
 	"strings"
 
 	"lockstep/connectors"
+	"lockstep/connectors/targets"
 	"lockstep/engine/duck"
 )
 
 // schemaVersion is the version of schema.sql.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // Access says how a file is opened.
 type Access struct {
@@ -157,10 +158,8 @@ func (d *Destination) checkMeta(ctx context.Context) error {
 	if err := d.eng.QueryRow(ctx, d.sql("meta"), nil, &version, &hint); err != nil {
 		return &connectors.DamagedError{What: "table etl.meta of " + d.path, Reason: "its one row cannot be read"}
 	}
-	if version > schemaVersion {
-		return &connectors.TargetError{Table: "etl.meta",
-			Reason: fmt.Sprintf("a newer version of etl wrote to %s (schema %d; this one knows %d)", d.path, version, schemaVersion),
-			Hint:   "use that version, or a newer one"}
+	if err := targets.Schema(d.path, version, schemaVersion); err != nil {
+		return err
 	}
 	switch {
 	case hint == d.hint():

@@ -174,12 +174,18 @@ func TestOpenToRead(t *testing.T) {
 func TestOpenOtherSchemas(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "mart.duckdb")
 	eng, dest := open(t, path)
-	must(t, eng.Exec(ctx, dest.inDatabase("UPDATE {db}.etl.meta SET schema_version = 2")))
 	must(t, dest.Close())
+	must(t, eng.Close())
 	var target *connectors.TargetError
-	for _, readOnly := range []bool{false, true} {
-		if err := openErr(t, path, readOnly); !errors.As(err, &target) || !strings.Contains(err.Error(), "a newer version of etl") {
-			t.Errorf("of a newer schema the error is %v", err)
+	for which, version := range map[string]int{"a newer": schemaVersion + 1, "an older": schemaVersion - 1} {
+		eng := engine(t, filepath.Dir(path))
+		must(t, eng.Attach(ctx, path, "x", false))
+		must(t, eng.Exec(ctx, fmt.Sprintf("UPDATE x.etl.meta SET schema_version = %d", version)))
+		must(t, eng.Close())
+		for _, readOnly := range []bool{false, true} {
+			if err := openErr(t, path, readOnly); !errors.As(err, &target) || !strings.Contains(err.Error(), which+" version of etl") {
+				t.Errorf("of %s schema the error is %v", which, err)
+			}
 		}
 	}
 

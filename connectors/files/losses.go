@@ -86,7 +86,11 @@ func (s *Source) waysOn(id string, gone bool) string {
 
 // taking is the command that makes the table what it would be had a file always been what it is now.
 func (s *Source) taking(id string) string {
-	return "etl backfill FILE --files " + word(id) + "    takes it as it is now"
+	does := "takes it as it is now"
+	if f, err := s.pattern.stat(id); err == nil && f == nil {
+		does = "takes its rows out: it is gone"
+	}
+	return "etl backfill FILE --files " + word(id) + "    " + does
 }
 
 // word writes a text as one word of a shell.

@@ -3,18 +3,18 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"lockstep/connectors"
+	"lockstep/connectors/targets"
 	"lockstep/engine/duck"
 )
 
 const (
 	// schemaVersion is the version of schema.sql.
-	schemaVersion = 1
+	schemaVersion = 2
 	// oldest is the first major version with MERGE and UNIQUE NULLS NOT DISTINCT.
 	oldest = 15
 	// patience is how long a server that went away, or a lock of somebody else, is waited for.
@@ -111,10 +111,6 @@ func (d *Destination) checkVersion(ctx context.Context, tx *tx) error {
 		return &connectors.DamagedError{What: "table etl.meta of " + d.name, Reason: "its one row is gone"}
 	case err != nil:
 		return err
-	case version > schemaVersion:
-		return &connectors.TargetError{Table: "etl.meta",
-			Reason: fmt.Sprintf("a newer version of etl wrote to %s (schema %d; this one knows %d)", d.name, version, schemaVersion),
-			Hint:   "use that version, or a newer one"}
 	}
-	return nil
+	return targets.Schema(d.name, version, schemaVersion)
 }

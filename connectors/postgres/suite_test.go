@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -111,18 +109,6 @@ func texts(t testing.TB, conn *pgx.Conn, query string) [][]string {
 		all = append(all, out)
 	}
 	return all
-}
-
-// kept is a database whose address is in a folder, so that another process finds it.
-func kept(t *testing.T, folder string) database {
-	t.Helper()
-	path := filepath.Join(folder, "dsn")
-	if dsn, err := os.ReadFile(path); err == nil {
-		return database{strings.TrimSpace(string(dsn))}
-	}
-	db := database{pgtest.Start(t).Database(t)}
-	must(t, os.WriteFile(path, []byte(db.dsn), 0o600))
-	return db
 }
 
 func must(t testing.TB, err error) {

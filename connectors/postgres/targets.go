@@ -92,10 +92,9 @@ func checkTarget(ctx context.Context, tx *tx, m checkpoints.Manifest, sink conne
 
 // relation is something of the database that has the name of a table.
 type relation struct {
-	oid           int64
-	name, kind    string // kind as in pg_class
-	comment       string
-	columnsByName map[string]column
+	oid        int64
+	name, kind string // kind as in pg_class
+	comment    string
 }
 
 // find looks for the relation of a sink's name.

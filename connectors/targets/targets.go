@@ -106,3 +106,15 @@ func CheckNames(sink connectors.SinkSpec) error {
 	}
 	return nil
 }
+
+// Schema tells that a database has the tables of another version of etl.
+func Schema(database string, version, known int) error {
+	which, hint := "a newer", "use that version, or a newer one"
+	switch {
+	case version == known:
+		return nil
+	case version < known:
+		which, hint = "an older", "go on with that version, or build the tables anew in another database"
+	}
+	return &connectors.TargetError{Table: "etl.meta", Reason: fmt.Sprintf("%s version of etl wrote to %s (schema %d; this one knows %d)", which, database, version, known), Hint: hint}
+}
