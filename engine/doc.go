@@ -10,7 +10,7 @@
 //	                             any error: roll back, forget everything
 //
 // What makes state and tables something else without new input is a correction: correct.go and fold.go are
-// its parts, apply.go and repair.go the commands.
+// its parts, apply.go, backfill.go and repair.go the commands.
 //
 // batch.go is the story of one batch, top to bottom. Whatever fails in it, or is killed, leaves the
 // destination as it was after the batch before: target rows, state, position and manifest are one
