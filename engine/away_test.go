@@ -13,8 +13,9 @@ import (
 // restarting is a destination that goes away in the middle of a commit, and for a while.
 type restarting struct {
 	connectors.Destination
-	commits int // until it goes
-	away    int // looks
+	commits int  // until it goes
+	away    int  // looks
+	again   bool // it goes once more, after the batches that follow
 }
 
 var errAway = &connectors.UnavailableError{What: "m", Err: errors.New("the connection was refused"), Passes: true}
@@ -34,14 +35,24 @@ func (r *restarting) Wake(ctx context.Context) error {
 	return r.Destination.Wake(ctx)
 }
 
-// TestFollowWhileAway: a follower whose destination goes away says so once, goes on when it is back, and gives up
+func (r *restarting) Rest(ctx context.Context) error {
+	err := r.Destination.Rest(ctx)
+	if err == nil && r.commits < 0 && r.again {
+		r.again = false
+		return errAway
+	}
+	return err
+}
+
+// TestFollowWhileAway: a follower whose destination goes away says so once each time, goes on when it is back, and gives up
 // after an hour.
 func TestFollowWhileAway(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		looks int
 		back  bool
-	}{{"a restart", 20, true}, {"for good", 1000, false}} {
+		told  int
+	}{{"a restart", 20, true, 1}, {"two restarts", 20, true, 2}, {"for good", 1000, false, 1}} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &project{t: t, dir: t.TempDir(), text: "ATTACH 'm.duckdb' AS m; CREATE SOURCE t " + columnsOfT + " FROM '*.csv'; " +
 				"CREATE SINK m.s PRIMARY KEY (k) AS SELECT k, count(*) AS n FROM t GROUP BY k;"}
@@ -52,20 +63,24 @@ func TestFollowWhileAway(t *testing.T) {
 			clock := time.Now()
 			o.Now = func() time.Time { clock = clock.Add(time.Minute); return clock }
 			dest := o.Destination
-			o.Destination = &restarting{Destination: dest, commits: 3, away: c.looks}
-			ctx, cancel := context.WithCancel(context.Background())
+			o.Destination = &restarting{Destination: dest, commits: 3, away: c.looks, again: c.told > 1}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			told, seen := 0, 0
 			err := o.Follow(ctx, time.Millisecond, engine.Watcher{
 				Batch: func(r engine.Report) {
-					if seen++; r.Batch == 5 {
+					if seen++; seen == 6 && told == c.told {
 						cancel()
 					}
 				},
-				Held: func(error) { told++ },
+				Held: func(error) {
+					if told++; seen == 6 {
+						cancel()
+					}
+				},
 				Warn: func(string) {},
 			})
-			if told != 1 {
+			if told != c.told {
 				t.Errorf("it was said %d times", told)
 			}
 			if !c.back {

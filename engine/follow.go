@@ -31,9 +31,13 @@ func (p *Pipeline) Follow(ctx context.Context, every time.Duration, tell Watcher
 	held, away := false, time.Time{} // since when
 	began := false
 	awake := true // as it was opened
+	committed := func(r Report) {
+		held, away = false, time.Time{} // whatever comes after it in the same turn comes anew
+		tell.Batch(r)
+	}
 	for {
 		var err error
-		l, err = p.turn(ctx, l, awake, tell.Batch)
+		l, err = p.turn(ctx, l, awake, committed)
 		switch wasAway := !away.IsZero(); {
 		case err == nil:
 			held, away, began = false, time.Time{}, true
