@@ -144,7 +144,7 @@ var masks = []struct {
 	{regexp.MustCompile(`20\d\d-\d\d-\d\d \d\d:\d\d:\d\d`), "YYYY-MM-DD HH:MM:SS"},
 	{regexp.MustCompile(`pid \d+ \([^)]*\)`), "pid N (PROGRAM)"},
 	{regexp.MustCompile(`plan [0-9a-f]{4}\b`), "plan HASH"},
-	{regexp.MustCompile(`(batch {2,})[0-9a-f]{4}\n`), "${1}HASH\n"},
+	{regexp.MustCompile(`((?:batch|backfill|rebuild) {2,})[0-9a-f]{4}\n`), "${1}HASH\n"},
 	{regexp.MustCompile(`\d+(\.\d)? k?B (in|of state)`), "SIZE $2"},
 }
 
