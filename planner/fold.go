@@ -191,12 +191,12 @@ func plainColumns(n int) []string {
 	return out
 }
 
-// groupKey writes a grouping expression. DuckDB groups −0.0 with 0.0 and shows either; the state keeps
-// 0.0.
+// groupKey writes a grouping expression. DuckDB groups −0.0 with 0.0, and NaN of either sign, and shows any of
+// them; the state keeps 0.0 and the NaN without a sign.
 func groupKey(e *Expr) string {
 	s := e.sql(cols(""))
 	if isFloat(e.Type) {
-		return fmt.Sprintf("(CASE WHEN %s = 0 THEN CAST(0 AS %s) ELSE %s END)", s, e.Type, s)
+		return fmt.Sprintf("(CASE WHEN %[1]s = 0 THEN CAST(0 AS %[2]s) WHEN isnan(%[1]s) THEN CAST('nan' AS %[2]s) ELSE %[1]s END)", s, e.Type)
 	}
 	return s
 }

@@ -33,11 +33,13 @@ func TestRandomQueries(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	all := halves[0]
-	all.drawn, all.accepted, all.failing = all.drawn+halves[1].drawn, all.accepted+halves[1].accepted, all.failing+halves[1].failing
-	maps.Copy(all.shapes, halves[1].shapes)
-	for why, n := range halves[1].refused {
-		all.refused[why] += n
+	all := tally{shapes: map[string]bool{}, refused: map[string]int{}}
+	for _, half := range halves {
+		all.drawn, all.accepted, all.failing = all.drawn+half.drawn, all.accepted+half.accepted, all.failing+half.failing
+		maps.Copy(all.shapes, half.shapes)
+		for why, n := range half.refused {
+			all.refused[why] += n
+		}
 	}
 	all.report(t)
 }

@@ -188,14 +188,19 @@ func keyTypes(keys []*Expr, e *Expr) string {
 	return ""
 }
 
-// groupValue is a grouping expression as the state keeps it: 0.0 for −0.0.
+// groupValue is a grouping expression as the state keeps it (groupKey).
 func groupValue(e *Expr) *Expr {
 	if !isFloat(e.Type) {
 		return e
 	}
-	zero := &Expr{Op: opConst, Name: "CAST(0 AS " + e.Type + ")", Type: e.Type, Pos: -1}
-	is := &Expr{Op: opCompare, Name: "=", Type: "BOOLEAN", Args: []*Expr{e, zero}, Pos: -1}
-	return &Expr{Op: opCase, Type: e.Type, Args: []*Expr{is, zero, e}, Pos: -1}
+	c := &Expr{Op: opCase, Type: e.Type, Pos: -1}
+	for _, value := range []string{"0", "'nan'"} {
+		kept := &Expr{Op: opConst, Name: "CAST(" + value + " AS " + e.Type + ")", Type: e.Type, Pos: -1}
+		is := &Expr{Op: opCompare, Name: "=", Type: "BOOLEAN", Args: []*Expr{e, kept}, Pos: -1}
+		c.Args = append(c.Args, is, kept)
+	}
+	c.Args = append(c.Args, e)
+	return c
 }
 
 // lifted writes e, which is over the same columns as the expressions, over these instead.
