@@ -48,6 +48,8 @@ type Destination interface {
 	SaveJob(ctx context.Context, job Job) error
 	// Job finds what was saved; without segments there is nothing. Their data is had with Load.
 	Job(ctx context.Context, pipeline, kind string) (Job, error)
+	// Jobs lists what was saved, by kind, without the segments.
+	Jobs(ctx context.Context, pipeline string) ([]Job, error)
 	ForgetJob(ctx context.Context, pipeline, kind string) error
 	// Release gives the lease back.
 	Release(ctx context.Context, lease Lease) error
@@ -118,6 +120,7 @@ type Change struct {
 	Kept     []checkpoints.Kept     // compactions: the checkpoints to keep besides this change; others are dropped
 	Sinks    []SinkChange
 	Rejects  []Rejects
+	Job      string // the kind of a job that was saved for it and is to be forgotten; "": none
 	Local    LocalTx
 }
 

@@ -7,7 +7,7 @@ import "lockstep/checkpoints"
 // input. A pipeline has one of a kind.
 type Job struct {
 	Pipeline string
-	Kind     string // of the correction
+	Kind     string // of the correction, and which one of them
 	BaseSeq  int64  // the head it is built for
 	Spec     string // what it is a state of: of another spec it is of no use
 	Segments []checkpoints.Segment

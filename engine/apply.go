@@ -185,14 +185,10 @@ func (p *Pipeline) apply(ctx context.Context, t *turn, a *Apply, o Options) erro
 	if err := askBefore(a.Outcomes, o); err != nil {
 		return err
 	}
-	if err := l.correct(ctx, correction{kind: a.Kind, outcomes: a.Outcomes, folded: b.folded, whole: true}); err != nil {
+	if err := l.correct(ctx, correction{kind: a.Kind, outcomes: a.Outcomes, folded: b.folded, whole: true, job: o.kind}); err != nil {
 		return err
 	}
 	a.Seq = l.manifest.Seq
-	if o.SaveEvery > 0 && t.needs.Reads() {
-		// What is left behind is of no harm, and goes with the next.
-		_ = p.Destination.ForgetJob(ctx, p.Plan.Name, o.kind)
-	}
 	return nil
 }
 

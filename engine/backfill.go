@@ -28,24 +28,35 @@ import (
 //	           segments. Compare the rows of the range with the tables (backfill_merge.go)
 //	commit     segments, position and rows, as one correction
 //
-// Killed anywhere before the commit it has changed nothing, and is run again.
+// Killed anywhere before the commit it has changed nothing. Run again, it goes on from what was saved of the
+// fold (saving.go), if that is still what it needs.
 
-// BackfillSpec says what to backfill. One of Where, From with To, and Named is set.
+// BackfillSpec says what to backfill. One of Where, From with To, and Files with Named is set.
 type BackfillSpec struct {
-	Sink     string // the one that Where and the times are about; "" is the first
-	Where    string // a predicate over the key of the sink
-	From, To string // half-open, event time in Zone
-	Zone     string
-	Yes      bool // nobody is to be asked
+	Sink  string   `json:"sink,omitempty"`  // the one that Where and the times are about; "" is the first
+	Where string   `json:"where,omitempty"` // a predicate over the key of the sink
+	From  string   `json:"from,omitempty"`  // From and To are half-open, event time in Zone
+	To    string   `json:"to,omitempty"`
+	Zone  string   `json:"time_zone,omitempty"`
+	Files []string `json:"files,omitempty"` // what Named was made of: patterns, as they were given in Dir
+	Dir   string   `json:"dir,omitempty"`
+
+	Yes bool `json:"-"` // nobody is to be asked
+	// SaveEvery is how often what was folded is saved, to go on from when it is stopped; 0 is never. Saved, when
+	// set, is told of the first time.
+	SaveEvery time.Duration `json:"-"`
+	Saved     func()        `json:"-"`
 	// edited is a table that is not as the pipeline left it, so that everything has to be compared. A repair
 	// by itself would need the files as they were.
 	edited string
+	look   bool // nothing is to be written
 	// Named tells the splits that are taken over as they are now, whatever became of them.
-	Named func(connectors.Standing) bool
+	Named func(connectors.Standing) bool `json:"-"`
 }
 
 // Backfill is what a backfill did, or would do.
 type Backfill struct {
+	ID       string    `json:"id"`
 	Seq      int64     `json:"seq,omitempty"`     // of the change; 0 when nothing was written
 	Whole    string    `json:"whole,omitempty"`   // why everything is computed again
 	Keys     string    `json:"keys,omitempty"`    // of a range of event time
@@ -53,6 +64,7 @@ type Backfill struct {
 	Taken    []Taken   `json:"taken,omitempty"`   // splits that are taken over
 	Splits   int       `json:"splits"`            // that are read
 	Of       int       `json:"of"`                // all splits
+	Saved    int       `json:"saved,omitempty"`   // splits of them that were folded before it was stopped
 	Bytes    int64     `json:"bytes"`             // of those that are read
 	Rows     int64     `json:"rows"`              // that were read
 	Outcomes []Outcome `json:"sinks"`
@@ -97,13 +109,14 @@ var errTaken = errors.New("the pipeline was changed meanwhile")
 func (p *Pipeline) Backfill(ctx context.Context, spec BackfillSpec, patience time.Duration, agree func(Backfill) error) (Backfill, error) {
 	var warnings []string
 	p.warn = func(text string) { warnings = append(warnings, text) }
+	spec.look = agree == nil && !spec.Yes
 	b, err := p.backfill(ctx, spec, patience, agree)
 	var edited *connectors.TargetError
 	if errors.As(err, &edited) && spec.Named != nil && spec.edited == "" {
 		spec.edited = edited.Table
 		b, err = p.backfill(ctx, spec, patience, agree)
 	}
-	if recoverable(err) && (agree != nil || spec.Yes) {
+	if recoverable(err) && !spec.look {
 		mended, recoverErr := p.recover(ctx, err)
 		if recoverErr != nil {
 			return b, recoverErr
@@ -128,8 +141,12 @@ func (p *Pipeline) backfill(ctx context.Context, spec BackfillSpec, patience tim
 		if err := b.preview(ctx); err != nil || agree == nil {
 			return b.found, err
 		}
-		if err := agree(b.found); err != nil || b.found.Quiet() {
+		if err := agree(b.found); err != nil {
 			return b.found, err
+		}
+		if b.found.Quiet() {
+			b.forget(ctx)
+			return b.found, nil
 		}
 	}
 	lease, head, err := p.taken(ctx, patience)

@@ -29,7 +29,7 @@ func (b *backfill) fold(ctx context.Context) error {
 
 func (b *backfill) foldOnce(ctx context.Context) error {
 	l := &life{Pipeline: b.Pipeline, manifest: b.manifest}
-	b.part = &building{life: l.only(func(planner.Step) bool { return true })}
+	b.part = &building{life: l.only(func(planner.Step) bool { return true }), saving: b.saving()}
 	if b.rng.Whole == "" {
 		b.part.needed = b.rng.Needed
 		for i := range b.part.Plan.Steps {
@@ -39,15 +39,13 @@ func (b *backfill) foldOnce(ctx context.Context) error {
 	if err := b.part.empty(ctx); err != nil {
 		return err
 	}
-	for _, w := range b.part.reread(b.read, nil) {
-		if err := b.part.fold(ctx, w, &b.part.folded); err != nil {
-			return err
-		}
+	if err := b.part.foldTo(ctx, b.read, nil); err != nil {
+		return err
 	}
+	b.found.Saved = b.part.saved
 	for _, c := range b.part.folded.counts {
 		b.found.Rows += c.Read
 	}
-	connectors.Failpoint("after-fold")
 	return nil
 }
 
@@ -155,7 +153,7 @@ func (b *backfill) upTo(ctx context.Context, head connectors.Head) error {
 
 // commit brings the range into the live state, position and tables, under the lease.
 func (b *backfill) commit(ctx context.Context, head connectors.Head) error {
-	c := correction{kind: checkpoints.KindBackfill, whole: b.rng.Whole != ""}
+	c := correction{kind: checkpoints.KindBackfill, whole: b.rng.Whole != "", job: b.spec.job()}
 	if err := b.settlePart(ctx); err != nil {
 		return err
 	}
@@ -195,6 +193,7 @@ func (b *backfill) commit(ctx context.Context, head connectors.Head) error {
 		return err
 	}
 	if b.found.Quiet() {
+		b.forget(ctx)
 		return nil
 	}
 	if c.folded, err = b.takenOver(ctx); err != nil {

@@ -48,7 +48,7 @@ func (b *backfill) choose(ctx context.Context) error {
 
 // count fills in what would be done.
 func (b *backfill) count() {
-	b.found = Backfill{Whole: b.rng.Whole, Keys: b.rng.Keys, Widened: b.rng.Widened && b.spec.Named == nil}
+	b.found = Backfill{ID: b.spec.ID(), Whole: b.rng.Whole, Keys: b.rng.Keys, Widened: b.rng.Widened && b.spec.Named == nil}
 	for _, s := range b.splits {
 		if s.State != connectors.StandsNew || s.taken {
 			b.found.Of++

@@ -225,7 +225,7 @@ func (b *backfilled) ask(changed []string) (engine.BackfillSpec, string) {
 	if len(names) == 0 {
 		names = []string{slices.Sorted(maps.Keys(b.now))[0]}
 	}
-	return engine.BackfillSpec{Named: func(s connectors.Standing) bool { return slices.Contains(names, s.Split) }}, "files " + strings.Join(names, " ")
+	return engine.BackfillSpec{Files: names, Named: func(s connectors.Standing) bool { return slices.Contains(names, s.Split) }}, "files " + strings.Join(names, " ")
 }
 
 // correct changes some files, and gives the names of those that were read before.
@@ -319,8 +319,10 @@ func (b *backfilled) one(did map[string]int) {
 	t.Helper()
 	changed := b.correct()
 	spec, what := b.ask(changed)
+	spec.SaveEvery = 1
+	b.o.Limit.Bytes = int64(1 + b.random.IntN(2000))
 	before := b.written()
-	meanwhile := false
+	meanwhile, more := false, false // there was a run, and files that nobody named were changed
 	agree := func(engine.Backfill) error {
 		if b.dsn == "" || b.random.IntN(2) == 0 {
 			return nil
@@ -340,11 +342,40 @@ func (b *backfilled) one(did map[string]int) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if b.random.IntN(4) == 0 {
-		stop := time.AfterFunc(time.Duration(b.random.IntN(60))*time.Millisecond, cancel)
+	wait := func(most int) time.Duration { return time.Duration(b.random.IntN(most)) * time.Millisecond }
+	switch b.random.IntN(4) {
+	case 0:
+		stop := time.AfterFunc(wait(60), cancel)
 		defer stop.Stop()
+	case 1:
+		pause := wait(10)
+		spec.Saved = func() { time.AfterFunc(pause, cancel) }
 	}
 	r, err := b.o.Backfill(ctx, spec, 0, agree)
+	if err != nil && ctx.Err() != nil {
+		did["interrupted"]++
+		b.reopen()
+		if head, err := b.o.Destination.Head(t.Context(), "p"); err == nil && head.Manifest.Kind == "backfill" && head.Manifest.Seq == r.Seq {
+			b.took(r)
+		}
+		b.expect(what + " interrupted")
+		// It is run again, maybe after a run, or when another file was changed.
+		var input *connectors.InputError
+		if b.random.IntN(2) == 0 {
+			if err := b.run(b.o); err != nil && !errors.As(err, &input) {
+				t.Fatal(err)
+			}
+		}
+		if b.random.IntN(3) == 0 {
+			changed, more = append(changed, b.correct()...), true
+		}
+		before = b.written()
+		b.o.Limit.Bytes = int64(1 + b.random.IntN(2000))
+		spec.Saved = nil
+		if r, err = b.o.Backfill(t.Context(), spec, 0, agree); r.Saved > 0 {
+			did["gone on with"]++
+		}
+	}
 	var input *connectors.InputError
 	switch {
 	case err == nil:
@@ -355,13 +386,7 @@ func (b *backfilled) one(did map[string]int) {
 		} else if r.Splits < r.Of {
 			did["without reading all files"]++
 		}
-	case ctx.Err() != nil:
-		did["interrupted"]++
-		b.reopen()
-		if head, err := b.o.Destination.Head(t.Context(), "p"); err == nil && head.Manifest.Kind == "backfill" && fmt.Sprint(head.Manifest.Seq) != "0" && r.Seq == head.Manifest.Seq {
-			b.took(r)
-		}
-	case errors.As(err, &input) && (spec.Named == nil || strings.Contains(err.Error(), " is gone, but ") || strings.Contains(err.Error(), "was written anew")):
+	case errors.As(err, &input) && (spec.Named == nil || more || strings.Contains(err.Error(), " is gone, but ") || strings.Contains(err.Error(), "was written anew")):
 		did["refused"]++
 	default:
 		t.Fatalf("%s, %s after %v: %v\n%s", b.name, what, changed, err, b.text)

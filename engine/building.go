@@ -15,6 +15,7 @@ import (
 // in at the end, under the lease.
 type building struct {
 	*life         // of those steps
+	saving saving // how it is saved
 	folded folded // what was read
 	saved  int    // how many splits of it were folded by a run that was stopped
 }
@@ -23,7 +24,7 @@ type building struct {
 // now: files that were replaced since are read as they are.
 func (p *Pipeline) build(ctx context.Context, head connectors.Head, wanted func(planner.Step) bool, now bool, o Options) (*building, error) {
 	l := &life{Pipeline: p, manifest: head.Manifest}
-	b := &building{life: l.only(wanted)}
+	b := &building{life: l.only(wanted), saving: saving{kind: o.kind, every: o.SaveEvery, look: o.DryRun}}
 	position, _, err := p.consumed(ctx, head)
 	if recoverable(err) && len(b.Plan.Steps) > 0 {
 		return b, b.fromRanges(ctx, err)
@@ -44,26 +45,34 @@ func (p *Pipeline) build(ctx context.Context, head connectors.Head, wanted func(
 			return nil, err
 		}
 	}
-	if o.SaveEvery > 0 {
-		if _, err := b.goOn(ctx, o.kind, position); err != nil {
-			return nil, err
+	return b, b.foldTo(ctx, position, anew)
+}
+
+// foldTo folds a position, as reread plans it, into the empty state, or into what was saved of it before.
+func (b *building) foldTo(ctx context.Context, position checkpoints.Position, anew map[string]map[string]connectors.Range) error {
+	if b.saving.every > 0 {
+		if _, err := b.goOn(ctx, position); err != nil {
+			return err
 		}
 	}
-	saved := p.Now()
-	works := b.reread(position, anew)
+	saved := b.Now()
+	before, works := b.folded.bytes, b.reread(position, anew)
 	for i, w := range works {
-		if err := b.fold(ctx, w, &b.folded); err != nil {
-			return nil, err
+		if b.Parts != nil && len(works) > 1 {
+			b.Parts(b.folded.bytes-before, b.bytes(position)-before)
 		}
-		if o.SaveEvery > 0 && !o.DryRun && i+1 < len(works) && p.Now().Sub(saved) >= o.SaveEvery {
-			if err := b.save(ctx, o.kind); err != nil {
-				return nil, err
+		if err := b.fold(ctx, w, &b.folded); err != nil {
+			return err
+		}
+		if b.saving.every > 0 && !b.saving.look && i+1 < len(works) && b.Now().Sub(saved) >= b.saving.every {
+			if err := b.save(ctx, position); err != nil {
+				return err
 			}
-			saved = p.Now()
+			saved = b.Now()
 		}
 	}
 	connectors.Failpoint("after-fold")
-	return b, nil
+	return nil
 }
 
 // fromRanges folds what the records of all changes say was read, because the position is damaged. It must come

@@ -39,6 +39,7 @@ type correction struct {
 	// whole: the state at hand is all there is. Otherwise changed are the segments that enter.
 	whole   bool
 	changed []*checkpoints.Segment
+	job     string // that was saved for it, by its kind
 }
 
 // Outcome is what a correction does to one table.
@@ -152,7 +153,7 @@ func (l *life) lines(ctx context.Context, query string) (lines []string, err err
 func (l *life) correct(ctx context.Context, c correction) error {
 	m := l.beside(c.kind)
 	m.Sources, m.Position = c.folded.counts, map[string]checkpoints.PositionSum{}
-	change := &connectors.Change{Plan: l.record(), Before: l.manifest.Live, Whole: c.whole, Segments: c.changed, Ranges: c.folded.ranges, Rejects: c.folded.rejects()}
+	change := &connectors.Change{Plan: l.record(), Before: l.manifest.Live, Whole: c.whole, Segments: c.changed, Ranges: c.folded.ranges, Rejects: c.folded.rejects(), Job: c.job}
 	maps.DeleteFunc(m.Sinks, func(name string, _ checkpoints.SinkCount) bool {
 		return !slices.ContainsFunc(l.Plan.Sinks, func(s planner.Sink) bool { return s.Name == name }) // of the plan before
 	})

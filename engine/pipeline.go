@@ -29,6 +29,9 @@ type Pipeline struct {
 	Still func(file string) bool
 	// Recompile plans the stored text of an earlier version, to explain what changed.
 	Recompile func(ctx context.Context, text string) (*planner.Plan, error)
+	// Parts, when set, is told before each part of input that is folded in several how many bytes were, and
+	// how many are to be.
+	Parts func(done, total int64)
 
 	warn func(string) // of the run at work
 }

@@ -22,11 +22,11 @@ import (
 )
 
 type backfillOptions struct {
-	sink, where    string
-	from, to, zone string
-	files          []string
-	dryRun, yes    bool
-	wait           time.Duration
+	engine.BackfillSpec
+	id       string // of one to resume; "" when the command line says what to backfill
+	dryRun   bool
+	maxBytes int64
+	wait     time.Duration
 }
 
 func backfillCommand() *cobra.Command {
@@ -52,39 +52,59 @@ are. Where a source has WATERMARK FOR, files that can have no such rows are not 
 Where a part cannot be computed by itself, everything is; --dry-run says so, and why.
 
 It shows what it would do and asks; without a terminal it needs --yes. On Postgres,
-runs of the pipeline go on meanwhile, and what they commit is not lost. Interrupted
-before it commits, it has changed nothing: start it again.`,
+runs of the pipeline go on meanwhile, and what they commit is not lost. Stopped before
+it commits, it has changed nothing. A long one saves now and then what it has read, says
+so with its id, and goes on from there when it is started again, or by etl backfill
+resume; list shows those that were stopped.`,
 		Example: `  etl backfill daily_sales.sql --files 'landing/orders/2024-05-03.csv' --dry-run
   etl backfill daily_sales.sql --where "day = DATE '2024-05-03'"
-  etl backfill daily_sales.sql --from 2024-05-03 --to 2024-05-04 --time-zone Europe/Berlin --yes`,
+  etl backfill daily_sales.sql --from 2024-05-03 --to 2024-05-04 --time-zone Europe/Berlin --yes
+  etl backfill resume daily_sales.sql 1f0c62ab`,
 		Args: takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			return waiting(cmd.Context(), time.Now().Add(o.wait), func() error {
-				return withFile(cmd.Context(), args[0], func(s *session) error { return backfill(cmd, s, o) })
-			})
+			return o.run(cmd, args[0])
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.files, "files", nil, "the keys of these files, which are taken over as they are now; may be given more than once")
-	flags.StringVar(&o.where, "where", "", "a condition on the key of the table")
-	flags.StringVar(&o.from, "from", "", "the event time from which on")
-	flags.StringVar(&o.to, "to", "", "the event time up to, and without, which")
-	flags.StringVar(&o.zone, "time-zone", "", "the zone of --from and --to, as in Europe/Berlin")
-	flags.StringVar(&o.sink, "sink", "", "the table that --where or --from is about; else the first of the file")
+	flags.StringArrayVar(&o.Files, "files", nil, "the keys of these files, which are taken over as they are now; may be given more than once")
+	flags.StringVar(&o.Where, "where", "", "a condition on the key of the table")
+	flags.StringVar(&o.From, "from", "", "the event time from which on")
+	flags.StringVar(&o.To, "to", "", "the event time up to, and without, which")
+	flags.StringVar(&o.Zone, "time-zone", "", "the zone of --from and --to, as in Europe/Berlin")
+	flags.StringVar(&o.Sink, "sink", "", "the table that --where or --from is about; else the first of the file")
+	o.takesHow(cmd)
+	cmd.AddCommand(backfillListCommand(), backfillResumeCommand(), backfillCancelCommand())
+	return cmd
+}
+
+// takesHow adds the flags that say how, not what.
+func (o *backfillOptions) takesHow(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be read and changed, and write nothing")
-	flags.BoolVar(&o.yes, "yes", false, "do it without asking")
+	flags.BoolVar(&o.Yes, "yes", false, "do it without asking")
 	flags.DurationVar(&o.wait, "wait", 0, "wait this long for another run or program that holds the destination, as in 90s or 5m")
-	return takesFiles(quiet(cmd))
+	flags.Int64Var(&o.maxBytes, "max-batch-bytes", 4<<30, "bytes of input files that are folded at once at most; 0 is no bound")
+	flags.DurationVar(&o.SaveEvery, "save-every", 30*time.Second, "how often to save what was folded, to go on from when it is stopped; 0 is never")
+	takesFiles(quiet(cmd))
+}
+
+func (o backfillOptions) run(cmd *cobra.Command, file string) error {
+	if o.dryRun && o.Yes {
+		return &usageError{"--dry-run and --yes contradict each other", ""}
+	}
+	return waiting(cmd.Context(), time.Now().Add(o.wait), func() error {
+		return withFile(cmd.Context(), file, func(s *session) error { return backfill(cmd, s, o) })
+	})
 }
 
 // check refuses what does not go together.
 func (o backfillOptions) check() error {
-	times := o.from != "" || o.to != "" || o.zone != ""
+	times := o.From != "" || o.To != "" || o.Zone != ""
 	given := 0
-	for _, is := range []bool{len(o.files) > 0, o.where != "", times} {
+	for _, is := range []bool{len(o.Files) > 0, o.Where != "", times} {
 		if is {
 			given++
 		}
@@ -94,12 +114,10 @@ func (o backfillOptions) check() error {
 		return &usageError{"nothing says what to backfill", "name it by --files, by --where, or by --from, --to and --time-zone"}
 	case given > 1:
 		return &usageError{"--files, --where and --from with --to are three ways to say it: take one", ""}
-	case times && (o.from == "" || o.to == ""):
+	case times && (o.From == "" || o.To == ""):
 		return &usageError{"a range of time needs --from and --to", "it is half-open: a day is --from 2024-05-03 --to 2024-05-04"}
-	case times && o.zone == "":
+	case times && o.Zone == "":
 		return &usageError{"--from and --to need --time-zone", "a day in UTC holds 22 hours of the same day in Berlin; write --time-zone Europe/Berlin or UTC"}
-	case o.dryRun && o.yes:
-		return &usageError{"--dry-run and --yes contradict each other", ""}
 	}
 	return nil
 }
@@ -124,11 +142,22 @@ func backfill(cmd *cobra.Command, s *session, o backfillOptions) error {
 	if err := s.openDestination(ctx, o.dryRun); err != nil {
 		return err
 	}
-	s.pipeline.Limit = s.batchLimit(cmd.Flags(), runOptions{maxBytes: 4 << 30})
-	spec := engine.BackfillSpec{Sink: o.sink, Where: o.where, From: o.from, To: o.to, Zone: o.zone, Yes: o.yes}
-	if len(o.files) > 0 {
-		spec.Named = s.named(o.files)
+	if o.id != "" {
+		saved, err := s.savedBackfill(ctx, o.id)
+		if err != nil {
+			return err
+		}
+		how := o.BackfillSpec
+		o.BackfillSpec = saved.Asked
+		o.Yes, o.SaveEvery = how.Yes, how.SaveEvery
+	} else if len(o.Files) > 0 {
+		o.Dir = s.fromFile()
 	}
+	s.pipeline.Limit = s.batchLimit(cmd.Flags(), runOptions{maxBytes: o.maxBytes})
+	if len(o.Files) > 0 {
+		o.Named = s.named(o.Files, o.Dir)
+	}
+	o.Saved = func() { tellSaved(cmd, s, o.ID()) }
 	started := time.Now()
 	show := !asJSON(cmd) && !isQuiet(cmd)
 	agree := func(b engine.Backfill) error {
@@ -139,12 +168,12 @@ func backfill(cmd *cobra.Command, s *session, o backfillOptions) error {
 		if show {
 			printBackfill(out, s.script.Name, b, "nothing is written yet", true)
 		}
-		return o.agreed(cmd, s.script.File)
+		return o.agreed(cmd, s.shell)
 	}
 	if o.dryRun {
 		agree = nil
 	}
-	b, err := s.pipeline.Backfill(ctx, spec, max(o.wait, leasePatience), agree)
+	b, err := s.pipeline.Backfill(ctx, o.BackfillSpec, max(o.wait, leasePatience), agree)
 	s.progress.clear()
 	for i, w := range b.Warnings {
 		b.Warnings[i] = s.secrets.text(w)
@@ -169,9 +198,23 @@ func backfill(cmd *cobra.Command, s *session, o backfillOptions) error {
 	return nil
 }
 
-// named tells which splits some patterns mean: as paths from here, as messages write them, or as splits.
-func (s *session) named(patterns []string) func(connectors.Standing) bool {
-	here, _ := os.Getwd() // without one, patterns are as in messages
+// fromFile is the working directory, as the folder of the pipeline file knows it: the two may be moved together.
+func (s *session) fromFile() string {
+	here, err := os.Getwd()
+	if err != nil {
+		return "." // patterns are as in messages
+	}
+	if dir, err := filepath.Rel(s.dir, here); err == nil {
+		return dir
+	}
+	return here
+}
+
+// named tells which splits some patterns mean: as paths from a folder, as messages write them, or as splits.
+func (s *session) named(patterns []string, from string) func(connectors.Standing) bool {
+	if !filepath.IsAbs(from) {
+		from = filepath.Join(s.dir, from)
+	}
 	return func(st connectors.Standing) bool {
 		path := st.Shown
 		if !filepath.IsAbs(path) {
@@ -182,7 +225,7 @@ func (s *session) named(patterns []string) func(connectors.Standing) bool {
 				return true
 			}
 			if !filepath.IsAbs(p) {
-				p = filepath.Join(here, p)
+				p = filepath.Join(from, p)
 			}
 			return files.Matches(filepath.Clean(p), path)
 		})
@@ -208,20 +251,27 @@ func (o backfillOptions) agreed(cmd *cobra.Command, file string) error {
 
 // command is what was typed, for a message.
 func (o backfillOptions) command(file string) string {
-	text := "etl backfill " + shellWord(file)
+	if o.id != "" {
+		return "etl backfill resume " + file + " " + o.id
+	}
+	return "etl backfill " + file + flagsOf(o.BackfillSpec)
+}
+
+// flagsOf writes what to backfill as on a command line.
+func flagsOf(o engine.BackfillSpec) (text string) {
 	add := func(flag, value string) {
 		if value != "" {
 			text += " --" + flag + " " + shellWord(value)
 		}
 	}
-	for _, f := range o.files {
+	for _, f := range o.Files {
 		add("files", f)
 	}
-	add("where", o.where)
-	add("from", o.from)
-	add("to", o.to)
-	add("time-zone", o.zone)
-	add("sink", o.sink)
+	add("where", o.Where)
+	add("from", o.From)
+	add("to", o.To)
+	add("time-zone", o.Zone)
+	add("sink", o.Sink)
 	return text
 }
 
@@ -234,7 +284,7 @@ func (o backfillOptions) explained(err error) error {
 	case errors.As(err, &faults):
 		return &faultyFlag{faults}
 	case errors.As(err, &nobody):
-		return &usageError{err.Error() + ": " + strings.Join(o.files, ", "), "etl files FILE lists them"}
+		return &usageError{err.Error() + ": " + strings.Join(o.Files, ", "), "etl files FILE lists them"}
 	case errors.As(err, &sink):
 		return &usageError{err.Error(), ""}
 	case errors.Is(err, planner.ErrTimes):
@@ -251,7 +301,11 @@ func (e *faultyFlag) Unwrap() []error { return []error{e.faults, &usageError{e.f
 
 // printBackfill shows what a backfill did, or would do: outcome says which, and samples asks for rows.
 func printBackfill(w io.Writer, name string, b engine.Backfill, outcome string, samples bool) {
-	fmt.Fprintf(w, "%s: backfill · %s of %s read again (%s) · %s\n", name, thousands(int64(b.Splits)), plural(int64(b.Of), "file"), size(b.Bytes), outcome)
+	saved := ""
+	if b.Saved > 0 {
+		saved = fmt.Sprintf(", %s of them before it was stopped", thousands(int64(b.Saved)))
+	}
+	fmt.Fprintf(w, "%s: backfill %s · %s of %s read again (%s)%s · %s\n", name, b.ID, thousands(int64(b.Splits)), plural(int64(b.Of), "file"), size(b.Bytes), saved, outcome)
 	if b.Whole != "" {
 		fmt.Fprintf(w, "everything is computed again: %s\n", b.Whole)
 	}

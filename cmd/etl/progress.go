@@ -18,8 +18,11 @@ type progress struct {
 	after time.Duration // how long a reading goes on unseen
 
 	mu    sync.Mutex
-	total int64 // of the reading at work
 	bar   *progressbar.ProgressBar
+	total int64 // of the bar
+	last  int64 // what was read last of the reading at work
+	// Of several parts the bar is of all: whole bytes, of which those before the reading at work were read.
+	whole, before int64
 }
 
 const progressAfter = 500 * time.Millisecond
@@ -37,6 +40,26 @@ func newProgress(cmd *cobra.Command, name string) *progress {
 func (p *progress) read(done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.whole == 0 {
+		p.show(done, total)
+		return
+	}
+	if done < p.last { // another source
+		p.before += p.last
+	}
+	p.last = done
+	p.show(min(p.before+done, p.whole), p.whole)
+}
+
+// part is told before each part of a long reading how much of it all was read.
+func (p *progress) part(done, whole int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before, p.last, p.whole = done, 0, whole
+	p.show(done, whole)
+}
+
+func (p *progress) show(done, total int64) {
 	if p.bar == nil || p.total != total { // another reading
 		p.end()
 		p.total = total
@@ -51,6 +74,20 @@ func (p *progress) read(done, total int64) {
 	_ = p.bar.Set64(done) // a screen that cannot be written to is no reason to stop
 }
 
+// aside prints something while a reading goes on.
+func (p *progress) aside(print func()) {
+	if p == nil {
+		print()
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+	print()
+}
+
 // clear takes the bar off the screen, before anything else is printed there.
 func (p *progress) clear() {
 	if p == nil {
@@ -59,6 +96,7 @@ func (p *progress) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.end()
+	p.whole = 0
 }
 
 func (p *progress) end() {

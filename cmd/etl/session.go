@@ -169,6 +169,9 @@ func (s *session) compile(ctx context.Context) error {
 	}
 	s.pipeline = &engine.Pipeline{Plan: plan, Duck: s.duck, Sources: map[string]connectors.Source{}, Now: time.Now, Version: version(), Recompile: s.recompile,
 		File: s.file(), Named: s.script.Pipeline != nil, Still: s.still}
+	if s.progress != nil {
+		s.pipeline.Parts = s.progress.part
+	}
 	for _, source := range plan.Sources {
 		spec := s.specs[source.Decl.Name.Text]
 		spec.Columns, spec.Checks, spec.EventTime = sourceColumns(source.Columns), sourceChecks(source.Checks), source.EventTime

@@ -89,7 +89,8 @@ func testCorrections(t *testing.T, db Database) {
 	}
 }
 
-// testJobs: what is saved of a job is there until it is saved again or forgotten, whatever is compacted.
+// testJobs: what is saved of a job is there until it is saved again, committed or forgotten, whatever is
+// compacted.
 func testJobs(t *testing.T, db Database) {
 	r := start(t, db, salesSink)
 	r.commit(rowA)
@@ -119,8 +120,15 @@ func testJobs(t *testing.T, db Database) {
 	if splits, err := checkpoints.DecodePosition(found.Segments); err != nil || splits["2"].Next != 5 {
 		t.Errorf("the segment gives %v, %v", splits, err)
 	}
+	if jobs, err := r.Destination.Jobs(background, pipeline); err != nil || len(jobs) != 1 || jobs[0].Kind != checkpoints.KindRebuild || jobs[0].Spec != "of 2" {
+		t.Errorf("the jobs are %+v, %v", jobs, err)
+	}
 	must(t, r.Destination.ForgetJob(background, pipeline, checkpoints.KindRebuild))
 	must(t, r.Destination.ForgetJob(background, pipeline, checkpoints.KindRebuild))
+	save("3")
+	change := r.change(rowB)
+	change.Job = checkpoints.KindRebuild
+	must(t, r.Destination.Commit(background, r.lease, change))
 	if left := r.Rows(t, "SELECT * FROM "+r.Table("etl", "segments")+" WHERE segment_id NOT IN (SELECT segment_id FROM "+r.Table("etl", "segment_use")+")"); len(left) > 0 || len(job().Segments) > 0 {
 		t.Errorf("of a job that was forgotten %v is left", left)
 	}

@@ -78,6 +78,11 @@ func (d *Destination) writeTx(ctx context.Context, lease connectors.Lease, chang
 	if err := d.removeSegmentsTx(ctx, change); err != nil {
 		return err
 	}
+	if change.Job != "" {
+		if err := d.forgetJobTx(ctx, change.Manifest.Pipeline, change.Job); err != nil {
+			return err
+		}
+	}
 	connectors.Failpoint("after-segments")
 	if err := d.insertManifestTx(ctx, change); err != nil {
 		return err

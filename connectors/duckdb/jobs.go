@@ -55,6 +55,20 @@ func (d *Destination) Job(ctx context.Context, pipeline, kind string) (connector
 	return job, d.failed("look for what was folded before", err)
 }
 
+// Jobs lists what was saved.
+func (d *Destination) Jobs(ctx context.Context, pipeline string) (jobs []connectors.Job, err error) {
+	if d.empty {
+		return nil, nil
+	}
+	err = d.eng.Each(ctx, d.sql("jobs"), []any{pipeline}, func(rows *sql.Rows) error {
+		job := connectors.Job{Pipeline: pipeline}
+		err := rows.Scan(&job.Kind, &job.BaseSeq, &job.Spec)
+		jobs = append(jobs, job)
+		return err
+	})
+	return jobs, d.failed("look for what was folded before", err)
+}
+
 // ForgetJob removes what was saved.
 func (d *Destination) ForgetJob(ctx context.Context, pipeline, kind string) error {
 	job, err := d.Job(ctx, pipeline, kind)

@@ -244,6 +244,9 @@ DELETE FROM {db}.etl.leases WHERE pipeline = ?
 -- name: job
 SELECT base_seq, spec, coalesce(staging, '') FROM {db}.etl.jobs WHERE pipeline = ? AND kind = ?
 
+-- name: jobs
+SELECT kind, base_seq, spec FROM {db}.etl.jobs WHERE pipeline = ? ORDER BY kind
+
 -- name: job-segments
 SELECT segment_id::VARCHAR, step_id, level, seq_lo, seq_hi, rows, bytes, schema, sha256
 FROM {db}.etl.segments WHERE pipeline = ? AND segment_id::VARCHAR IN (SELECT unnest(?::VARCHAR[])) ORDER BY step_id

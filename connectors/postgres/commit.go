@@ -123,6 +123,11 @@ func (c *committing) Record(ctx context.Context) error {
 	if err := removeSegmentsTx(ctx, c.tx, c.change); err != nil {
 		return err
 	}
+	if c.change.Job != "" {
+		if err := forgetJobTx(ctx, c.tx, c.change.Manifest.Pipeline, c.change.Job); err != nil {
+			return err
+		}
+	}
 	connectors.Failpoint("after-segments")
 	return c.d.insertManifestTx(ctx, c.tx, c.change)
 }

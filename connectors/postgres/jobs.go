@@ -59,6 +59,23 @@ func (d *Destination) Job(ctx context.Context, pipeline, kind string) (job conne
 	return job, err
 }
 
+// Jobs lists what was saved.
+func (d *Destination) Jobs(ctx context.Context, pipeline string) (jobs []connectors.Job, err error) {
+	if d.empty {
+		return nil, nil
+	}
+	err = d.read(ctx, "look for what was folded before", func(tx *tx) error {
+		jobs = nil
+		return tx.each(ctx, sql("jobs"), []any{pipeline}, func(rows pgx.Rows) error {
+			job := connectors.Job{Pipeline: pipeline}
+			err := rows.Scan(&job.Kind, &job.BaseSeq, &job.Spec)
+			jobs = append(jobs, job)
+			return err
+		})
+	})
+	return jobs, err
+}
+
 // ForgetJob removes what was saved.
 func (d *Destination) ForgetJob(ctx context.Context, pipeline, kind string) error {
 	job, err := d.Job(ctx, pipeline, kind)

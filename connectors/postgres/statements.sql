@@ -284,6 +284,9 @@ WHERE pipeline = $1
 -- name: job
 SELECT base_seq, spec, coalesce(staging, '') FROM etl.jobs WHERE pipeline = $1 AND kind = $2
 
+-- name: jobs
+SELECT kind, base_seq, spec FROM etl.jobs WHERE pipeline = $1 ORDER BY kind COLLATE "C"
+
 -- name: job-segments
 SELECT segment_id::text, step_id, level, seq_lo, seq_hi, rows, bytes, schema, sha256
 FROM etl.segments WHERE pipeline = $1 AND segment_id::text = ANY ($2::text[]) ORDER BY step_id COLLATE "C"
