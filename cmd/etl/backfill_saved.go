@@ -186,9 +186,9 @@ func tellSaved(cmd *cobra.Command, s *session, id string) {
 	resume := "etl backfill resume " + s.shell + " " + id
 	s.progress.aside(func() {
 		if logsJSON(cmd) {
-			jsonLog(cmd.ErrOrStderr()).Info(s.script.Name+": what was folded is saved as backfill "+id, "id", id, "resume", resume)
+			jsonLog(cmd.ErrOrStderr()).Info(s.script.Name+": backfill "+id+" has saved what it folded", "id", id, "resume", resume)
 			return
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: backfill %s is saved now and then; after it was stopped it goes on by\n  %s\n", s.script.Name, id, resume)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: backfill %s has saved what it folded; when it is stopped, this goes on with it:\n  %s\n", s.script.Name, id, resume)
 	})
 }

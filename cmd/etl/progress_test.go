@@ -37,6 +37,34 @@ func TestProgress(t *testing.T) {
 			t.Errorf("the screen ends in %q", text)
 		}
 	}
+	// Of several parts, each of readings of its own, there is one bar of all; a message stands beside it.
+	to, err := os.Create(filepath.Join(t.TempDir(), "screen"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	p := &progress{to: to, name: "daily"}
+	for part := range int64(4) {
+		p.part(part*500_000, 2_000_000)
+		for range 2 { // sources
+			for done := int64(0); done <= 250_000; done += 50_000 {
+				p.read(done, 250_000)
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+		if got := p.before + p.last; got != (part+1)*500_000 || p.total != 2_000_000 {
+			t.Errorf("after part %d the bar is at %d of %d", part, got, p.total)
+		}
+		p.aside(func() { to.WriteString("saved\n") })
+	}
+	text, err := os.ReadFile(to.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "saved\n"); n != 4 || !strings.Contains(string(text), "daily: reading") {
+		t.Errorf("%d messages: %q", n, text)
+	}
+	p.clear()
 	// Nobody looks at a file, and calls of none are fine.
 	cmd := &cobra.Command{}
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -50,4 +78,9 @@ func TestProgress(t *testing.T) {
 	}
 	var none *progress
 	none.clear()
+	said := false
+	none.aside(func() { said = true })
+	if !said {
+		t.Error("a message was not printed")
+	}
 }
