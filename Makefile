@@ -20,7 +20,7 @@ demo: build ## run an example on its files, add a day, run again, show and check
 	@sh examples/demo.sh
 
 test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
-	$(MAKE) -j2 test-race test-rest test-faults test-postgres-18 test-random fuzz
+	$(MAKE) -j3 test-race test-rest test-faults test-random test-postgres-18 fuzz
 
 # The race detector watches the packages that have more than one goroutine; of the engine the tests of batches and
 # of upkeep, of the scripts, which run a binary each, those with signals, waiting and several pipelines.
@@ -36,7 +36,7 @@ test-rest:
 	go test -short -timeout 40m -skip '$(RACED)|$(RANDOM)' ./engine
 
 test-faults: # processes, servers and connections are killed and cut, and counted by kind
-	LOCKSTEP_KILLS=11 LOCKSTEP_RANDOM_KILLS=20 LOCKSTEP_DEED_KILLS=2 LOCKSTEP_FAULTS=6 LOCKSTEP_AT_LEAST=300 go test -count 1 -v -timeout 40m -run '^Test(Kill|Faults)' .
+	LOCKSTEP_KILLS=7 LOCKSTEP_RANDOM_KILLS=20 LOCKSTEP_DEED_KILLS=2 LOCKSTEP_FAULTS=6 LOCKSTEP_AT_LEAST=300 go test -count 1 -v -timeout 40m -run '^Test(Kill|Faults)' .
 
 test-postgres-18: # where its programs can be had
 	sh connectors/postgres/pgtest/with-18.sh go test -count 1 -timeout 20m ./connectors/postgres -run '^Test(Destination|Values|RefusedRows|TablesOfPostgres|Wire|ForeignWriters)$$'

@@ -33,7 +33,7 @@ func TestRandomPipelinesOnPostgres(t *testing.T) {
 }
 
 func testRandomPipelines(t *testing.T, dsn func() string) {
-	want := max(10, plannertest.Cases()/20) // each takes twenty times as long as one of the planner's
+	want := max(10, plannertest.Cases()/40) // each takes twenty times as long as one of the planner's
 	shapes := map[string]bool{}
 	accepted, batches := 0, 0
 	check := rapid.MakeCheck(func(rt *rapid.T) {
