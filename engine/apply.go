@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"lockstep/checkpoints"
@@ -63,9 +64,15 @@ func (p *Pipeline) Apply(ctx context.Context, o Options) (a Apply, err error) {
 		}
 	}
 	a.Took = p.Now().Sub(started)
+	// What helps is blocked by the change, as a run is.
+	const undo = "\n  each of them needs the SQL as it was: undo the change of the SQL, and apply it after that"
 	var changed *connectors.InputError
-	if errors.As(err, &changed) {
-		changed.Hint += "\n  each of them needs the SQL as it was: undo the change of the SQL, and apply it after that"
+	var target *connectors.TargetError
+	switch {
+	case errors.As(err, &changed):
+		changed.Hint += undo
+	case errors.As(err, &target) && strings.Contains(target.Hint, "`etl "):
+		target.Hint += undo
 	}
 	return a, err
 }
@@ -80,7 +87,7 @@ type turn struct {
 // turnTo compares the plan with that of a head.
 func (p *Pipeline) turnTo(ctx context.Context, head connectors.Head) (*turn, error) {
 	if head.Fresh || head.Manifest.Seq == 0 {
-		return nil, ErrNeverRan
+		return nil, p.neverRan(ctx, head)
 	}
 	var blocked *BlockedError
 	switch err := p.compatible(ctx, head); {

@@ -171,7 +171,7 @@ func (p *Pipeline) backfill(ctx context.Context, spec BackfillSpec, patience tim
 // part checks that the pipeline can be backfilled from a head, and folds the range.
 func (p *Pipeline) part(ctx context.Context, head connectors.Head, spec BackfillSpec) (*backfill, error) {
 	if head.Fresh || head.Manifest.Seq == 0 {
-		return nil, ErrNeverRan
+		return nil, p.neverRan(ctx, head)
 	}
 	if err := p.compatible(ctx, head); err != nil { // a run shows first that another DuckDB does the same
 		return nil, err

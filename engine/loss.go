@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"lockstep/checkpoints"
@@ -25,6 +26,9 @@ func (p *Pipeline) AcceptLoss(ctx context.Context, chosen func([]SourceLosses) (
 		return none, err
 	}
 	if head.Fresh {
+		if err := p.neverRan(ctx, head); !errors.Is(err, ErrNeverRan) {
+			return none, err
+		}
 		return none, ErrNothingRead
 	}
 	l, lost, err := p.losses(ctx, head, chosen)

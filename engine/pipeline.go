@@ -42,7 +42,7 @@ type BlockedError struct {
 	Pipeline   string
 	Batch      int64 // the last one of the old plan
 	Comparison planner.Comparison
-	File       string // the pipeline file, as it was named
+	File       string // the pipeline file, as commands name it
 	Reads      bool   // to apply the change, input that was read before must be read again
 	Cost       Cost   // what of it
 

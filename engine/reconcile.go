@@ -48,7 +48,7 @@ func (p *Pipeline) Reconcile(ctx context.Context, tables Tables, where map[strin
 		return nil, err
 	}
 	if head.Fresh || head.Manifest.Seq == 0 {
-		return nil, ErrNeverRan
+		return nil, p.neverRan(ctx, head)
 	}
 	if err := p.fits(ctx, head); err != nil {
 		return nil, err

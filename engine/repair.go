@@ -74,7 +74,7 @@ func (p *Pipeline) Repair(ctx context.Context, o Options) (r Repair, err error) 
 		return r, err
 	}
 	if head.Fresh || head.Manifest.Seq == 0 {
-		return r, ErrNeverRan
+		return r, p.neverRan(ctx, head)
 	}
 	if err := p.fits(ctx, head); err != nil {
 		return r, err

@@ -84,7 +84,7 @@ func apply(cmd *cobra.Command, s *session, o applyOptions) error {
 	switch {
 	case errors.Is(err, engine.ErrNothingToApply):
 	case err != nil:
-		return manyDeleted(err, "etl apply "+s.script.File)
+		return manyDeleted(err, "etl apply "+s.shell)
 	}
 	s.progress.clear()
 	switch {

@@ -249,7 +249,7 @@ func (o backfillOptions) agreed(cmd *cobra.Command, file string) error {
 	return nil
 }
 
-// command is what was typed, for a message.
+// command is what was typed, for a message; file is written for a shell.
 func (o backfillOptions) command(file string) string {
 	if o.id != "" {
 		return "etl backfill resume " + file + " " + o.id

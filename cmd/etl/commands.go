@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"lockstep/connectors"
+	"lockstep/engine"
 )
 
 // Hints of packages below name commands as `etl drop FILE`: they do not know what the file was called on the
@@ -20,13 +21,14 @@ func onFile(text, file string) string {
 	})
 }
 
-// withCommands is onFile for the hint of every error in an error.
+// withCommands is onFile for every error in an error.
 func withCommands(err error, file string) {
 	var (
 		target      *connectors.TargetError
 		input       *connectors.InputError
 		unavailable *connectors.UnavailableError
 		data        *connectors.DataError
+		blocked     *engine.BlockedError
 	)
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range several.Unwrap() {
@@ -44,5 +46,7 @@ func withCommands(err error, file string) {
 		unavailable.Hint = onFile(unavailable.Hint, file)
 	case errors.As(err, &data):
 		data.Hint = onFile(data.Hint, file)
+	case errors.As(err, &blocked):
+		blocked.File = file
 	}
 }

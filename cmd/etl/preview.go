@@ -206,7 +206,7 @@ func (s *session) reached(ctx context.Context, out *previewed) (checkpoints.Posi
 	position, blocked, err := s.pipeline.Reached(ctx)
 	var changed *engine.BlockedError
 	if errors.As(blocked, &changed) {
-		note("a run would stop: the plan changed after batch %d; etl plan %s shows how", changed.Batch, s.script.File)
+		note("a run would stop: the plan changed after batch %d; etl plan %s shows how", changed.Batch, s.shell)
 	} else if blocked != nil {
 		note("a run would stop: %s", blocked)
 	}

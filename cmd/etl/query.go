@@ -224,13 +224,13 @@ func (q *question) suggest(ctx context.Context, message string) string {
 	for _, sink := range q.session.script.Sinks {
 		name := sink.Name.Parts[len(sink.Name.Parts)-1].Text
 		if strings.EqualFold(name, table) && !strings.Contains(message, "\nDid you mean") {
-			return message + fmt.Sprintf("\n  it is a sink that never ran: etl run %s makes it", q.session.script.File)
+			return message + fmt.Sprintf("\n  it is a sink that never ran: etl run %s makes it", q.session.shell)
 		}
 	}
 	if strings.Contains(message, "\nDid you mean") {
 		return message
 	}
-	return message + fmt.Sprintf("\n  etl query %s 'SHOW ALL TABLES' lists what there is", q.session.script.File)
+	return message + fmt.Sprintf("\n  etl query %s 'SHOW ALL TABLES' lists what there is", q.session.shell)
 }
 
 // column is a column of a result.

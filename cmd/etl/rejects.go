@@ -266,7 +266,7 @@ func (s *session) rejectsQuery(ctx context.Context, o rejectsOptions) (string, e
 		if o.batch > last {
 			hint := "the pipeline never ran"
 			if last >= 0 {
-				hint = fmt.Sprintf("the last one is batch %d; etl history %s lists them", last, s.script.File)
+				hint = fmt.Sprintf("the last one is batch %d; etl history %s lists them", last, s.shell)
 			}
 			return "", &usageError{fmt.Sprintf("there is no batch %d", o.batch), hint}
 		}

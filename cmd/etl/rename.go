@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockstep/connectors"
+	"lockstep/engine"
 	"lockstep/sql"
 )
 
@@ -24,8 +26,9 @@ renamed, everything that the destination knows of the pipeline OLD is moved to t
 name, in one transaction: the tables, the position, the state and the history. OLD is the
 old name, or that of the old file.
 
-It must be the same pipeline: when its plan or its tables are others, nothing is done. So
-it is when there is a pipeline of the new name, or the old file is still there.`,
+It must be the same pipeline: it keeps one of the tables of OLD. Where the SQL or a table was
+changed as well, that is said, with what helps; it is the next step. When there is a pipeline
+of the new name, or the old file is still there, nothing is done.`,
 		Example: `  mv daily_sales.sql sales.sql
   etl rename daily_sales sales.sql`,
 		Args: takes("OLD", "FILE"),
@@ -65,20 +68,38 @@ func rename(cmd *cobra.Command, s *session, from string) error {
 	if err := s.knows(ctx, from); err != nil {
 		return err
 	}
-	head, err := s.pipeline.Rename(ctx, s.dest, from, func(file string) bool { return file != "" && file != s.file() && nameOfFile(file) == from })
+	head, ahead, err := s.pipeline.Rename(ctx, s.dest, from, func(file string) bool { return file != "" && file != s.file() && nameOfFile(file) == from })
 	if err != nil {
 		return err
 	}
-	if asJSON(cmd) {
+	next := s.ahead(ahead)
+	switch {
+	case asJSON(cmd):
 		printJSON(out, struct {
 			Pipeline string `json:"pipeline"`
 			Was      string `json:"was"`
 			Batch    int64  `json:"batch"`
-		}{to, from, head.LastBatch})
-		return nil
+			Problem  string `json:"problem,omitempty"` // that the next run stops at
+		}{to, from, head.LastBatch, next})
+	case next == "":
+		fmt.Fprintf(out, "%s: was %s; it goes on after batch %d\n", to, from, head.LastBatch)
+	default:
+		fmt.Fprintf(out, "%s: was %s, with batch %d as its last; a run stops at this: %s\n", to, from, head.LastBatch, next)
 	}
-	fmt.Fprintf(out, "%s: was %s; it goes on after batch %d\n", to, from, head.LastBatch)
 	return nil
+}
+
+// ahead says what a run will stop at, and what helps.
+func (s *session) ahead(err error) string {
+	var blocked *engine.BlockedError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &blocked):
+		return fmt.Sprintf("the SQL was changed as well\n  etl plan %s     what changed\n  etl apply %[1]s    makes the tables what it says now", s.shell)
+	}
+	withCommands(err, s.shell)
+	return s.secrets.hide(named(err, s.path, s.shown)).Error()
 }
 
 // knows makes sure that the destination has a pipeline of a name.
