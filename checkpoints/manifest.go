@@ -50,7 +50,7 @@ type Manifest struct {
 	Losses      map[string]LossCount   `json:"losses,omitempty"` // per source, what was accepted; of a loss only
 }
 
-// LossCount is what was accepted to be lost of one source.
+// LossCount is what was accepted to be lost of one source, and was not before.
 type LossCount struct {
 	Splits int   `json:"splits"`
 	Read   int64 `json:"read"`   // rows of them that were read, and stay in the tables

@@ -77,7 +77,7 @@ func (m Manifest) checkPositions() error {
 func (m Manifest) checkLosses() error {
 	for _, source := range slices.Sorted(maps.Keys(m.Losses)) {
 		c := m.Losses[source]
-		if _, ok := m.Position[source]; !ok || c.Splits < 1 || c.Read < 0 || c.Unread < 0 {
+		if _, ok := m.Position[source]; !ok || c.Splits < 0 || c.Read < 0 || c.Unread < 0 {
 			return m.wrong("source %s: %d splits with %d and %d rows cannot be lost", source, c.Splits, c.Read, c.Unread)
 		}
 	}

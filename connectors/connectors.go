@@ -81,10 +81,13 @@ type Source interface {
 	// gone or was changed. waiting counts the splits with unread input, the planned ones included.
 	Plan(ctx context.Context, seen checkpoints.Splits, limit Limit) (Batch, error)
 	// Survey holds every split that was read or is there against what was read of it, in the order of their
-	// ids. Unlike Plan it goes on after what was changed. What cannot be told is an error, as in Plan.
-	Survey(ctx context.Context, seen checkpoints.Splits) ([]Standing, error)
+	// ids. Unlike Plan it goes on after what was changed. What cannot be told is an error, as in Plan. Those
+	// that named tells, which may be nil, are read to know, whatever their size and time say; it is given
+	// their Split and Shown.
+	Survey(ctx context.Context, seen checkpoints.Splits, named func(Standing) bool) ([]Standing, error)
 	// Losses lists the splits that was read from and that a run would stop at: changed since, or gone before
-	// all of it was read. Each comes with the entry of the position that makes a run go on.
+	// all of it was read. Each comes with the entry of the position that makes a run go on. So are those
+	// whose loss was accepted before; a run stops at them only when they have a reason.
 	Losses(ctx context.Context, seen checkpoints.Splits) ([]Loss, error)
 	// Recorded makes ranges that were committed before ready to be read again, in their order. Those of
 	// splits that are gone are an InputError; so is, by Finish at the latest, what was changed since.
@@ -131,6 +134,8 @@ type Loss struct {
 	Reason string // as an InputError has it
 	Next   checkpoints.Split
 	Unread int64 // rows that were not read yet, and never will be
+	// Accepted: its loss was, before. What was read of it is counted there.
+	Accepted bool
 }
 
 // Scan is the input of one batch from one source. The rows are had in one of three ways: as Records

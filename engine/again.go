@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"lockstep/checkpoints"
+	"lockstep/connectors"
 )
 
 // Changed is what a batch did to the tables: for every sink a temp table of rows, as the batch staged them, with
@@ -50,11 +52,48 @@ func (p *Pipeline) Again(ctx context.Context, m checkpoints.Manifest) ([]Changed
 		err = sameOutcome(m, made)
 	}
 	if err != nil {
-		return nil, err
+		return nil, p.replaced(ctx, head, m, err)
 	}
 	var out []Changed
 	for _, sink := range p.Plan.Sinks {
 		out = append(out, Changed{sink.Name, sink.Key, sink.Staged})
 	}
 	return out, nil
+}
+
+// replaced says of a batch whose input cannot be read again that a later change read it anew, when one did: what
+// it was then is not wanted back.
+func (p *Pipeline) replaced(ctx context.Context, head connectors.Head, m checkpoints.Manifest, cause error) error {
+	var input *connectors.InputError
+	if !errors.As(cause, &input) {
+		return cause
+	}
+	was, err := p.Destination.Consumed(ctx, p.Plan.Name, m.Seq)
+	if err != nil {
+		return cause
+	}
+	for seq := m.Seq + 1; seq <= head.Manifest.Seq; seq++ {
+		now, err := p.Destination.Consumed(ctx, p.Plan.Name, seq)
+		if err != nil {
+			return cause
+		}
+		for _, r := range now {
+			if !slices.ContainsFunc(was, func(w checkpoints.Range) bool {
+				return r.From == 0 && w.Source == r.Source && w.Split == r.Split && w.Content != r.Content
+			}) {
+				continue
+			}
+			later, err := p.Destination.Manifest(ctx, p.Plan.Name, seq)
+			if err != nil {
+				return cause
+			}
+			by := fmt.Sprintf("a %s after batch %d", later.Kind, later.Batch)
+			if later.Kind == checkpoints.KindBatch {
+				by = fmt.Sprintf("batch %d", later.Batch)
+			}
+			return &ForgottenError{fmt.Sprintf("%s took %s as it was then, which is not what batch %d read", by, r.Split, m.Batch)}
+		}
+	}
+	input.Hint = fmt.Sprintf("batch %d can be computed again only while the file is as it was then; without --replay diff shows what the tables still have of it", m.Batch)
+	return cause
 }

@@ -22,6 +22,7 @@ type Apply struct {
 	Left     []string           `json:"left,omitempty"` // tables of sinks that are gone: they stay as they are
 	Files    int                `json:"files"`          // read
 	Bytes    int64              `json:"bytes"`
+	Rows     int64              `json:"rows"`            // that were read
 	Saved    int                `json:"saved,omitempty"` // files of them that were folded before it was stopped
 	Took     time.Duration      `json:"took_ns"`
 }
@@ -158,7 +159,7 @@ func (p *Pipeline) apply(ctx context.Context, t *turn, a *Apply, o Options) erro
 	if err := b.upTo(ctx, head); err != nil {
 		return err
 	}
-	a.Files, a.Bytes, a.Saved = len(b.folded.ranges), b.folded.bytes, b.saved
+	a.Files, a.Bytes, a.Rows, a.Saved = len(b.folded.ranges), b.folded.bytes, b.folded.rows(), b.saved
 	l.manifest = head.Manifest
 	if err := l.join(ctx, b, t); err != nil {
 		return err

@@ -59,7 +59,7 @@ func (s *arrowSource) Plan(_ context.Context, seen checkpoints.Splits, limit con
 	return b, nil
 }
 
-func (s *arrowSource) Survey(context.Context, checkpoints.Splits) ([]connectors.Standing, error) {
+func (s *arrowSource) Survey(context.Context, checkpoints.Splits, func(connectors.Standing) bool) ([]connectors.Standing, error) {
 	return nil, nil
 }
 

@@ -62,8 +62,8 @@ type Backfill struct {
 	Keys     string    `json:"keys,omitempty"`    // of a range of event time
 	Widened  bool      `json:"widened,omitempty"` // they have rows outside of it as well
 	Taken    []Taken   `json:"taken,omitempty"`   // splits that are taken over
-	Splits   int       `json:"splits"`            // that are read
-	Of       int       `json:"of"`                // all splits
+	Splits   int       `json:"files"`             // that are read
+	Of       int       `json:"files_known"`       // all splits
 	Saved    int       `json:"saved,omitempty"`   // splits of them that were folded before it was stopped
 	Bytes    int64     `json:"bytes"`             // of those that are read
 	Rows     int64     `json:"rows"`              // that were read
@@ -74,7 +74,7 @@ type Backfill struct {
 // Taken is a split that is taken over as it is now.
 type Taken struct {
 	Source string `json:"source"`
-	Split  string `json:"split"` // as messages write it
+	Split  string `json:"file"` // as messages write it
 	State  string `json:"state"`
 	Was    int64  `json:"rows_before"`
 	Rows   int64  `json:"rows"`
@@ -216,7 +216,7 @@ type stands struct {
 // survey asks the sources what became of everything.
 func (b *backfill) survey(ctx context.Context) error {
 	for _, s := range b.readSources() {
-		found, err := b.Sources[s.Name].Survey(ctx, b.position[s.Name])
+		found, err := b.Sources[s.Name].Survey(ctx, b.position[s.Name], b.spec.Named)
 		if err != nil {
 			return err
 		}

@@ -42,10 +42,7 @@ func (b *backfill) foldOnce(ctx context.Context) error {
 	if err := b.part.foldTo(ctx, b.read, nil); err != nil {
 		return err
 	}
-	b.found.Saved = b.part.saved
-	for _, c := range b.part.folded.counts {
-		b.found.Rows += c.Read
-	}
+	b.found.Saved, b.found.Rows = b.part.saved, b.part.folded.rows()
 	return nil
 }
 
@@ -134,7 +131,10 @@ func (b *backfill) upTo(ctx context.Context, head connectors.Head) error {
 		if !slices.ContainsFunc(b.splits, func(s stands) bool { return s.taken && s.source.Name == source.Name }) {
 			continue
 		}
-		found, err := b.Sources[source.Name].Survey(ctx, b.position[source.Name])
+		taken := func(st connectors.Standing) bool {
+			return slices.ContainsFunc(b.splits, func(s stands) bool { return s.taken && s.source.Name == source.Name && s.Split == st.Split })
+		}
+		found, err := b.Sources[source.Name].Survey(ctx, b.position[source.Name], taken)
 		if err != nil {
 			return err
 		}

@@ -191,6 +191,14 @@ func (f *folded) add(in *input, c checkpoints.SourceCount) {
 	f.counts[in.plan.Name] = total
 }
 
+// rows is how many were read.
+func (f *folded) rows() (n int64) {
+	for _, c := range f.counts {
+		n += c.Read
+	}
+	return n
+}
+
 // rejects are the rows left out, as a change takes them.
 func (f *folded) rejects() []connectors.Rejects {
 	var out []connectors.Rejects

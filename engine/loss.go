@@ -18,7 +18,8 @@ type SourceLosses struct {
 // AcceptLoss lets the pipeline go on past input that is lost. chosen picks from what a run would stop at; when
 // it picks something, and agrees, the position takes those splits as they are now: what was read of them
 // stays in the tables, what was not is given up. The change is of the kind loss and counts both. chosen is
-// asked again when another run came in between.
+// asked again when another run came in between. A split whose loss was accepted before, and that was changed
+// again, is not counted twice.
 func (p *Pipeline) AcceptLoss(ctx context.Context, chosen func([]SourceLosses) ([]SourceLosses, error)) (checkpoints.Manifest, error) {
 	none := checkpoints.Manifest{}
 	head, err := p.Destination.Head(ctx, p.Plan.Name)
@@ -80,6 +81,9 @@ func (l *life) accept(ctx context.Context, head connectors.Head, lost []SourceLo
 		moved, count := checkpoints.Splits{}, checkpoints.LossCount{}
 		for _, one := range s.Losses {
 			moved[one.Split] = one.Next
+			if one.Accepted { // all that was read of it is counted
+				continue
+			}
 			count.Splits++
 			count.Read += one.Next.Rows
 			count.Unread += one.Unread

@@ -30,6 +30,9 @@ type Options struct {
 type Repair struct {
 	Seq      int64     `json:"seq,omitempty"` // of the change; 0 when nothing was written
 	State    bool      `json:"state"`         // the kept state was not what the input gives, and was replaced
+	Files    int       `json:"files"`         // read
+	Bytes    int64     `json:"bytes"`
+	Rows     int64     `json:"rows"`
 	Outcomes []Outcome `json:"sinks"`
 }
 
@@ -92,6 +95,7 @@ func (p *Pipeline) Repair(ctx context.Context, o Options) (r Repair, err error) 
 		return r, err
 	}
 	l.manifest = head.Manifest
+	r.Files, r.Bytes, r.Rows = len(b.folded.ranges), b.folded.bytes, b.folded.rows()
 	if r.State, err = l.hold(ctx, b); err != nil {
 		return r, err
 	}

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,14 +45,18 @@ func (p *Plan) Everything(why string) *Range { return &Range{Whole: why, plan: p
 
 // predicate binds a predicate over a sink's columns, and wants it to be one over its key.
 func (p *Plan) predicate(ctx context.Context, eng *duck.Engine, sink Sink, what, text string) (*Expr, error) {
-	const relation, before = "_sink", "SELECT ("
-	script := &sql.Script{File: what, Text: before + text + "\n) FROM " + relation}
+	if err := single(ctx, eng, what, text); err != nil {
+		return nil, err
+	}
+	const before = "SELECT ("
+	relation := lower(sink.Table)
+	script := &sql.Script{File: what, Text: before + text + "\n) FROM " + duck.Quote(relation)}
 	span := sql.Span{Start: len(before), End: len(before) + len(text)}
 	faults := func(b *planning) error { // at their places in the predicate
 		out := b.distinctFaults()
 		for i, f := range out {
 			at := sql.Span{Start: f.Span.Start - len(before), End: f.Span.End - len(before)}
-			out[i] = sql.NewError(what, text, at, f.Hint, "%s", strings.ReplaceAll(f.Message, relation, sink.Name))
+			out[i] = sql.NewError(what, text, at, f.Hint, "%s", f.Message)
 		}
 		return out
 	}
@@ -68,7 +73,7 @@ func (p *Plan) predicate(ctx context.Context, eng *duck.Engine, sink Sink, what,
 		defs[i] = duck.Quote(c.Name) + " " + c.Type
 	}
 	b.scope.add(relation, names)
-	if err := eng.Exec(ctx, "CREATE OR REPLACE TABLE "+relation+" ("+strings.Join(defs, ", ")+")"); err != nil {
+	if err := eng.Exec(ctx, "CREATE OR REPLACE TABLE "+duck.Quote(relation)+" ("+strings.Join(defs, ", ")+")"); err != nil {
 		return nil, err
 	}
 	root, g, err := b.query(ctx, sql.Expr{Text: script.Text, Span: sql.Span{End: len(script.Text)}})
@@ -109,6 +114,38 @@ func (p *Plan) predicate(ctx context.Context, eng *duck.Engine, sink Sink, what,
 		return nil, faults(b)
 	}
 	return e.remap(at), nil
+}
+
+// single makes sure that a text is one expression by itself. In the parentheses that it gets later, half of one
+// and several would be read as something else than was meant, or blamed on what stands around it.
+func single(ctx context.Context, eng *duck.Engine, what, text string) error {
+	const before = "SELECT "
+	fault := func(start, end int, hint, format string, args ...any) error {
+		return sql.Errors{sql.NewError(what, text, sql.Span{Start: start, End: end}, hint, format, args...)}
+	}
+	const hint = "join conditions with AND and OR"
+	if strings.TrimSpace(text) == "" {
+		return fault(0, 0, "", "%s is empty", what)
+	}
+	tree, err := serialize(ctx, eng, "json_serialize_sql", compose(nil, sql.Expr{Text: before + text + "\n", Span: sql.Span{Start: -len(before)}}))
+	var r *refusal
+	switch isRefused := errors.As(err, &r); {
+	case isRefused && strings.HasPrefix(r.msg, "SELECT clause without"):
+		return fault(0, 0, "", "%s begins with no condition", what)
+	case isRefused && (strings.HasPrefix(r.msg, "syntax error at end of input") || r.pos >= len(text)):
+		return fault(len(text), len(text), "", "the condition ends where something must follow")
+	case isRefused:
+		word := wordAt(text, max(r.pos, 0))
+		return fault(word.Start, word.End, r.hint, "%s", r.msg)
+	case err != nil:
+		return err
+	}
+	statements := children(tree, "statements")
+	first, _ := statements[0].(object)
+	if len(statements) != 1 || len(children(child(first, "node"), "select_list")) != 1 {
+		return fault(0, len(text), hint, "%s takes one condition", what)
+	}
+	return nil
 }
 
 func keyExample(sink Sink) string {

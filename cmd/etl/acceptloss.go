@@ -59,7 +59,9 @@ what would be accepted.`,
 type accepted struct {
 	Pipeline string         `json:"pipeline"`
 	Done     bool           `json:"done"`
+	Seq      int64          `json:"seq,omitempty"` // of the change; 0 when nothing was written
 	Files    []acceptedFile `json:"files"`
+	Before   []string       `json:"accepted_before,omitempty"` // files that were named, with nothing left to accept
 }
 
 type acceptedFile struct {
@@ -87,13 +89,19 @@ func acceptLoss(cmd *cobra.Command, s *session, d *deed, source, split string) e
 	result := &accepted{Pipeline: s.script.Name, Files: []acceptedFile{}}
 	var others []string // lost too, but not named
 	m, err := s.pipeline.AcceptLoss(ctx, func(all []engine.SourceLosses) ([]engine.SourceLosses, error) {
-		result.Files, others = []acceptedFile{}, nil
+		result.Files, result.Before, others = []acceptedFile{}, nil, nil
 		var chosen []engine.SourceLosses
 		for _, of := range all {
 			one := engine.SourceLosses{Source: of.Source}
 			for _, l := range of.Losses {
-				if source != "" && !strings.EqualFold(of.Source, source) || !namedBy(split, l) {
+				named := (source == "" || strings.EqualFold(of.Source, source)) && namedBy(split, l)
+				switch known := l.Accepted && l.Reason == ""; {
+				case named && known:
+					result.Before = append(result.Before, s.secrets.text(l.Shown))
+				case !named && !known:
 					others = append(others, l.Shown)
+				}
+				if !named || l.Reason == "" {
 					continue
 				}
 				one.Losses = append(one.Losses, l)
@@ -116,13 +124,18 @@ func acceptLoss(cmd *cobra.Command, s *session, d *deed, source, split string) e
 		}
 		return chosen, nil
 	})
-	result.Done = err == nil && m.Seq > 0
+	if err == nil {
+		result.Done, result.Seq = m.Seq > 0, m.Seq
+	}
 	switch {
 	case err != nil && asJSON(cmd) && len(result.Files) > 0:
 		return &partial{err, result}
 	case err != nil:
 		return err
-	case len(result.Files) == 0 && len(others) > 0:
+	case len(result.Files) == 0 && len(result.Before) > 0 && !asJSON(cmd):
+		fmt.Fprintf(out, "%s: accepted already, nothing was written: %s\n", s.script.Name, strings.Join(result.Before, ", "))
+		sayStillLost(out, s, others)
+	case len(result.Files) == 0 && len(result.Before) == 0 && len(others) > 0:
 		return &usageError{fmt.Sprintf("no file that is lost is named %s", split), "lost are " + s.secrets.text(strings.Join(others, ", "))}
 	case asJSON(cmd):
 		printJSON(out, result)
@@ -131,11 +144,15 @@ func acceptLoss(cmd *cobra.Command, s *session, d *deed, source, split string) e
 	case result.Done:
 		fmt.Fprintf(out, "%s: accepted after batch %d\n", s.script.Name, m.Batch)
 		result.print(out)
-		for _, o := range others {
-			fmt.Fprintf(out, "still lost: %s\n", s.secrets.text(o))
-		}
+		sayStillLost(out, s, others)
 	}
 	return nil
+}
+
+func sayStillLost(w io.Writer, s *session, files []string) {
+	for _, f := range files {
+		fmt.Fprintf(w, "still lost: %s\n", s.secrets.text(f))
+	}
 }
 
 func (r *accepted) print(w io.Writer) {
@@ -196,6 +213,9 @@ func lossesOf(manifests []checkpoints.Manifest, still map[string]int) []lossStat
 	for _, m := range manifests {
 		for _, source := range slices.Sorted(maps.Keys(m.Losses)) {
 			l := m.Losses[source]
+			if l.Splits == 0 { // accepted again: counted where it was accepted first
+				continue
+			}
 			out = append(out, lossStatus{m.Batch, m.BatchTime, source, l.Splits, l.Read, l.Unread, still == nil || still[source] > 0})
 		}
 	}

@@ -92,8 +92,9 @@ func apply(cmd *cobra.Command, s *session, o applyOptions) error {
 		printJSON(out, struct {
 			Pipeline string `json:"pipeline"`
 			DryRun   bool   `json:"dry_run"`
+			Done     bool   `json:"done"`
 			engine.Apply
-		}{s.script.Name, o.dryRun, done})
+		}{s.script.Name, o.dryRun, done.Seq > 0, done})
 	case err != nil && !isQuiet(cmd):
 		fmt.Fprintf(out, "%s: %v\n", s.script.Name, err)
 	case err == nil && !isQuiet(cmd):

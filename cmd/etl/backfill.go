@@ -125,6 +125,7 @@ func (o backfillOptions) check() error {
 // backfilled is the outcome for --json.
 type backfilled struct {
 	Pipeline string `json:"pipeline"`
+	DryRun   bool   `json:"dry_run"`
 	Done     bool   `json:"done"`
 	engine.Backfill
 }
@@ -181,13 +182,13 @@ func backfill(cmd *cobra.Command, s *session, o backfillOptions) error {
 	}
 	if err = o.explained(err); err != nil {
 		if asJSON(cmd) && len(b.Outcomes) > 0 {
-			return &partial{err, backfilled{s.script.Name, false, b}}
+			return &partial{err, backfilled{s.script.Name, o.dryRun, false, b}}
 		}
 		return err
 	}
 	switch {
 	case asJSON(cmd):
-		printJSON(out, backfilled{s.script.Name, b.Seq > 0, b})
+		printJSON(out, backfilled{s.script.Name, o.dryRun, b.Seq > 0, b})
 	case show && o.dryRun:
 		printBackfill(out, s.script.Name, b, "dry run, nothing was written", true)
 	case show && b.Seq == 0:

@@ -86,8 +86,11 @@ func printHistory(cmd *cobra.Command, s *session, n int) error {
 		t.right(1, 3, 4, 5, 6, 7, 8)
 		for _, c := range changes {
 			kind := c.Kind
-			if c.Lost > 0 {
+			switch {
+			case c.Lost > 0:
 				kind += " of " + plural(int64(c.Lost), "file")
+			case kind == checkpoints.KindLoss:
+				kind += " as before" // of files that were changed once more
 			}
 			t.add(fmt.Sprint(c.Batch), c.When.Format("2006-01-02 15:04:05"), thousands(int64(c.Files)), thousands(c.Read), thousands(c.Rejected),
 				thousands(c.Inserted), thousands(c.Updated), thousands(c.Deleted), kind, short(c.Plan))

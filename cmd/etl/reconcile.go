@@ -40,6 +40,9 @@ deleted only with --yes.`,
   etl reconcile daily_sales.sql --repair`,
 		Args: takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.where == "" && cmd.Flags().Changed("where") {
+				return &usageError{"--where is empty", "leave it out to look at all rows"}
+			}
 			if !o.repair && (o.dryRun || o.yes || o.wait > 0) {
 				return &usageError{"--dry-run, --yes and --wait are about a repair", "add --repair; without it nothing is written anyway"}
 			}

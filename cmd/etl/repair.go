@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"lockstep/engine"
+	"lockstep/sql"
 )
 
 // repair makes the tables what the input gives, or shows what it would do.
@@ -40,8 +40,9 @@ func repair(cmd *cobra.Command, s *session, o reconcileOptions) error {
 		printJSON(out, struct {
 			Pipeline string `json:"pipeline"`
 			DryRun   bool   `json:"dry_run"`
+			Done     bool   `json:"done"`
 			engine.Repair
-		}{s.script.Name, o.dryRun, r})
+		}{s.script.Name, o.dryRun, r.Seq > 0, r})
 		return nil
 	}
 	if r.Quiet() && isQuiet(cmd) {
@@ -80,8 +81,11 @@ func (s *session) within(ctx context.Context, where string) (map[string]string, 
 		out[sink.Name] = condition
 	}
 	if len(out) == 0 {
-		slices.Reverse(errs)
-		return nil, errors.Join(errs[len(errs)-1:]...)
+		var faults sql.Errors
+		if errors.As(errs[0], &faults) {
+			return nil, &faultyFlag{faults}
+		}
+		return nil, errs[0]
 	}
 	return out, nil
 }

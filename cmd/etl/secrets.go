@@ -76,6 +76,10 @@ func (s *secrets) hide(err error) error {
 		safe.Message, safe.Hint = s.text(f.Message), s.text(f.Hint)
 		out[i] = &safe
 	}
+	var flag *faultyFlag
+	if errors.As(err, &flag) {
+		return &faultyFlag{out}
+	}
 	return out
 }
 

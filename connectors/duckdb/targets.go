@@ -284,7 +284,7 @@ func (d *Destination) Relation(ctx context.Context, sink connectors.SinkSpec) (s
 	}
 	want[seqColumn] = "BIGINT"
 	if difference := compareColumns(there, want); difference != "" {
-		return "", &connectors.TargetError{Table: sink.Name, Reason: difference, Hint: "undo the ALTER TABLE"}
+		return "", &connectors.TargetError{Table: sink.Name, Reason: difference, Hint: "undo the ALTER TABLE, or: " + targets.WaysOn}
 	}
 	return table, nil
 }

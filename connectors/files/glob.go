@@ -64,11 +64,11 @@ func (p pattern) list() ([]file, error) {
 	info, err := os.Stat(p.prefix)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &badPath{p.prefix, "there is no such folder", "check the path; a folder without files is fine, a missing one is not"}
+		return nil, &badPath{path: p.prefix, reason: "there is no such folder", hint: "check the path; a folder without files is fine, a missing one is not"}
 	case err != nil:
-		return nil, &badPath{p.prefix, reasonOf(err), "check the path and its permissions"}
+		return nil, &badPath{path: p.prefix, reason: reasonOf(err), hint: "check the path and its permissions"}
 	case !info.IsDir():
-		return nil, &badPath{p.prefix, "is not a folder", "check the path"}
+		return nil, &badPath{path: p.prefix, reason: "is not a folder", hint: "check the path"}
 	}
 	if p.plain {
 		f, err := p.stat(p.rest[0])
@@ -105,8 +105,8 @@ func (p pattern) once(found, links []file) error {
 		}
 		rel, err := filepath.Rel(prefix, target)
 		if own := filepath.Join(p.prefix, rel); err == nil && own != f.path && names[own] {
-			return &badPath{f.path, "is a link to " + filepath.ToSlash(rel) + ", which the pattern matches too: its rows would count twice",
-				"remove the link, or give it a name that the pattern does not match"}
+			return &badPath{path: f.path, reason: "is a link to " + filepath.ToSlash(rel) + ", which the pattern matches too: its rows would count twice",
+				hint: "remove the link, or give it a name that the pattern does not match"}
 		}
 	}
 	return nil
@@ -116,7 +116,7 @@ func (p pattern) once(found, links []file) error {
 func (p pattern) walk(rel string, depth int, linked bool, found, links *[]file) error {
 	entries, err := os.ReadDir(filepath.Join(p.prefix, filepath.FromSlash(rel)))
 	if err != nil {
-		return &badPath{p.abs(rel), "cannot be listed: " + reasonOf(err), "check its permissions"}
+		return &badPath{path: p.abs(rel), reason: "cannot be listed: " + reasonOf(err), hint: "check its permissions"}
 	}
 	for _, e := range entries {
 		if ignored(e.Name()) {
@@ -173,19 +173,23 @@ func (p pattern) stat(id string) (*file, error) {
 	info, err := os.Stat(full)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(full); err == nil {
-			return nil, &badPath{full, "is a link to a file that does not exist", "remove the link or restore its file"}
+			return nil, &badPath{path: full, reason: "is a link to a file that does not exist", hint: "remove the link or restore its file"}
 		}
 		return nil, nil // removed since its folder was listed
 	}
 	switch {
 	case err != nil:
-		return nil, &badPath{full, reasonOf(err), "check its permissions"}
+		return nil, &badPath{path: full, reason: reasonOf(err), hint: "check its permissions"}
 	case info.IsDir():
-		return nil, &badPath{full, "is a folder, but a file is expected", "to read the files in it, let the pattern end in /* and their suffix"}
+		hint := "to read the files in it, let the pattern end in /* and their suffix"
+		if !p.plain {
+			hint = "the pattern matches its name: move it away, or give it another one; " + hint
+		}
+		return nil, &badPath{path: full, reason: "is a folder, but a file is expected", folder: id, hint: hint}
 	case !info.Mode().IsRegular():
-		return nil, &badPath{full, "is not a regular file", "write the data to a file first"}
+		return nil, &badPath{path: full, reason: "is not a regular file", hint: "write the data to a file first"}
 	case !utf8.ValidString(id):
-		return nil, &badPath{full, "has a name that is not UTF-8", "rename it"}
+		return nil, &badPath{path: full, reason: "has a name that is not UTF-8", hint: "rename it"}
 	}
 	return &file{id: id, path: full, size: info.Size(), mtime: info.ModTime().UnixNano()}, nil
 }
@@ -205,7 +209,10 @@ func match(glob, name string) bool {
 var bracesQuoted = strings.NewReplacer("{", `\{`, "}", `\}`)
 
 // badPath is a fault of a path, before it is known which source it belongs to.
-type badPath struct{ path, reason, hint string }
+type badPath struct {
+	path, reason, hint string
+	folder             string // the id of a file in whose place a folder is
+}
 
 func (e *badPath) Error() string { return e.path + ": " + e.reason }
 

@@ -37,7 +37,7 @@ func Infer(ctx context.Context, eng *duck.Engine, glob string) (string, error) {
 	if in.src, err = open(eng, withoutColumns(in.spec)); err != nil {
 		return "", err
 	}
-	found, err := in.src.list()
+	found, err := in.src.list(nil)
 	if err != nil {
 		return "", err
 	}

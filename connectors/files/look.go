@@ -58,7 +58,7 @@ type Look struct {
 
 // Look holds every file against what was read, as Plan does, but goes on after what Plan stops at.
 func (s *Source) Look(ctx context.Context, seen checkpoints.Splits) ([]Look, error) {
-	found, err := s.list()
+	found, err := s.list(seen)
 	if err != nil {
 		return nil, err
 	}

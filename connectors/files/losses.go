@@ -11,7 +11,8 @@ import (
 	"lockstep/connectors"
 )
 
-// Losses lists the files that were changed after they were read, and those that are gone with unread rows.
+// Losses lists the files that were changed after they were read, those that are gone with unread rows, and
+// those that were given up.
 func (s *Source) Losses(ctx context.Context, seen checkpoints.Splits) ([]connectors.Loss, error) {
 	looked, err := s.Look(ctx, seen)
 	if err != nil {
@@ -19,12 +20,17 @@ func (s *Source) Losses(ctx context.Context, seen checkpoints.Splits) ([]connect
 	}
 	var out []connectors.Loss
 	for _, l := range looked {
-		if l.State != StateChanged && l.State != StateLost {
+		switch l.State {
+		case StateChanged, StateLost:
+		case StateGivenUp:
+			out = append(out, connectors.Loss{Split: l.Split, Shown: s.shown(s.pattern.abs(l.Split)), Next: l.Entry, Accepted: true})
+			continue
+		default:
 			continue
 		}
 		next := l.Entry
+		loss := connectors.Loss{Split: l.Split, Shown: s.shown(s.pattern.abs(l.Split)), Reason: l.Problem, Accepted: next.Lost}
 		next.Lost = true
-		loss := connectors.Loss{Split: l.Split, Shown: s.shown(s.pattern.abs(l.Split)), Reason: l.Problem}
 		was := identityOf(next.Content)
 		if was.rows > 0 {
 			loss.Unread = was.rows - next.Next

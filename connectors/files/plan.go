@@ -14,7 +14,7 @@ import (
 // with more rows than the limit is read in several batches, each of which holds nothing else but
 // the last. The rows of CSV files are not known before they are read: only limit.Bytes bounds them.
 func (s *Source) Plan(ctx context.Context, seen checkpoints.Splits, limit connectors.Limit) (connectors.Batch, error) {
-	found, err := s.list()
+	found, err := s.list(seen)
 	if err != nil {
 		return connectors.Batch{}, err
 	}

@@ -30,6 +30,7 @@ import (
 	"strings"
 	"sync"
 
+	"lockstep/checkpoints"
 	"lockstep/connectors"
 	"lockstep/engine/duck"
 )
@@ -108,7 +109,7 @@ func Columns(ctx context.Context, eng *duck.Engine, spec connectors.SourceSpec) 
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.list()
+	found, err := s.list(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +123,18 @@ func Columns(ctx context.Context, eng *duck.Engine, spec connectors.SourceSpec) 
 	return s.describe(ctx, found[0])
 }
 
-func (s *Source) list() ([]file, error) {
+// list finds the files that are there. A folder where a file was read is another fault than one where none was.
+func (s *Source) list(seen checkpoints.Splits) ([]file, error) {
 	found, err := s.pattern.list()
+	var bad *badPath
+	if errors.As(err, &bad) && bad.folder != "" {
+		if was, ok := seen[bad.folder]; ok {
+			err := s.inputError(bad.folder, "is a folder now, and was a file when it was read",
+				"move the folder away; the file may stay away as well, when all of it was read")
+			err.Seq = was.Seq
+			return nil, err
+		}
+	}
 	return found, s.located(err)
 }
 

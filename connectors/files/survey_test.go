@@ -22,7 +22,7 @@ func TestSurvey(t *testing.T) {
 	w.must(os.Remove(w.path("in/gone.csv")))
 	w.must(os.Rename(w.path("in/renamed.csv"), w.path("in/another.csv")))
 	w.write("in/new.csv", "id\n3\n")
-	found, err := w.src.Survey(t.Context(), w.seen)
+	found, err := w.src.Survey(t.Context(), w.seen, nil)
 	w.must(err)
 	var got []string
 	for _, st := range found {
@@ -45,5 +45,39 @@ func TestSurvey(t *testing.T) {
 			t.Errorf("%+v", ranges)
 		}
 		w.must(scan.Close())
+	}
+}
+
+// A file that keeps its size and its time of change is told from the one that was read by its bytes, when it is
+// asked for.
+func TestSurveyReadsWhatIsNamed(t *testing.T) {
+	w := newWorld(t, "in/*.csv", "id BIGINT")
+	at := time.Unix(1_800_000_000, 5)
+	for _, name := range []string{"a", "b", "c"} {
+		w.write("in/"+name+".csv", "id\n1\n")
+		w.touch("in/"+name+".csv", at)
+	}
+	w.take("1", "1", "1")
+	for _, name := range []string{"b", "c"} {
+		w.write("in/"+name+".csv", "id\n2\n")
+		w.touch("in/"+name+".csv", at)
+	}
+	states := func(named func(connectors.Standing) bool) string {
+		found, err := w.src.Survey(t.Context(), w.seen, named)
+		w.must(err)
+		var out []string
+		for _, st := range found {
+			out = append(out, st.State)
+			if st.State == connectors.StandsSame && st.Was != w.seen[st.Split] {
+				t.Errorf("%s was %+v, and is %+v", st.Split, w.seen[st.Split], st.Was)
+			}
+		}
+		return strings.Join(out, " ")
+	}
+	if got := states(nil); got != "same same same" {
+		t.Error(got)
+	}
+	if got := states(func(st connectors.Standing) bool { return st.Split == "a.csv" || st.Shown == "in/b.csv" }); got != "same changed same" {
+		t.Error(got)
 	}
 }

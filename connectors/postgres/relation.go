@@ -29,7 +29,7 @@ func (d *Destination) Relation(ctx context.Context, sink connectors.SinkSpec) (s
 			return err
 		}
 		if difference := compareColumns(columns, sink); difference != "" {
-			return &connectors.TargetError{Table: sink.Name, Reason: difference, Hint: "undo the ALTER TABLE"}
+			return &connectors.TargetError{Table: sink.Name, Reason: difference, Hint: "undo the ALTER TABLE, or: " + targets.WaysOn}
 		}
 		return d.fetch(ctx, tx, sink, sink.Columns, copied)
 	})
