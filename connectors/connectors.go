@@ -90,8 +90,9 @@ type Source interface {
 	// whose loss was accepted before; a run stops at them only when they have a reason.
 	Losses(ctx context.Context, seen checkpoints.Splits) ([]Loss, error)
 	// Recorded makes ranges that were committed before ready to be read again, in their order. Those of
-	// splits that are gone are an InputError; so is, by Finish at the latest, what was changed since.
-	Recorded(ctx context.Context, ranges []checkpoints.Range) ([]Range, error)
+	// splits that are gone are an InputError; so is, by Finish at the latest, what was changed since. With
+	// find, one that is gone is looked for under another name, by its content: its Range is of that name.
+	Recorded(ctx context.Context, ranges []checkpoints.Range, find bool) ([]Range, error)
 	// Read opens the ranges for reading. The same ranges give the same rows in the same order.
 	// The caller closes the Scan, also after an error of reading it.
 	Read(ctx context.Context, ranges []Range) (Scan, error)

@@ -91,7 +91,11 @@ func (p *Pipeline) replaced(ctx context.Context, head connectors.Head, m checkpo
 			if later.Kind == checkpoints.KindBatch {
 				by = fmt.Sprintf("batch %d", later.Batch)
 			}
-			return &ForgottenError{fmt.Sprintf("%s took %s as it was then, which is not what batch %d read", by, r.Split, m.Batch)}
+			did := fmt.Sprintf("took %s as it was then, which is not what batch %d read", r.Split, m.Batch)
+			if r.Content == "" {
+				did = fmt.Sprintf("took the rows out that batch %d read of %s", m.Batch, r.Split)
+			}
+			return &ForgottenError{by + " " + did}
 		}
 	}
 	input.Hint = fmt.Sprintf("batch %d can be computed again only while the file is as it was then; without --replay diff shows what the tables still have of it", m.Batch)

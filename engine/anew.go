@@ -94,7 +94,9 @@ func (l *life) consumedUntil(ctx context.Context, seq int64) ([]checkpoints.Rang
 	}
 	var out []checkpoints.Range
 	for _, r := range read {
-		out = append(out, r)
+		if r.Content != "" { // nothing is left of one that a backfill took out
+			out = append(out, r)
+		}
 	}
 	sortRanges(out)
 	return out, nil
@@ -106,7 +108,7 @@ func (l *life) comesTo(ctx context.Context, m checkpoints.Manifest) error {
 		return &connectors.DamagedError{What: "the state of " + m.Pipeline,
 			Reason: fmt.Sprintf("everything that was read until change %d does not come to what it recorded: %s", m.Seq, what)}
 	}
-	if err := l.position.Verify(m.Position); err != nil {
+	if err := l.comesToPosition(ctx, m.Position); err != nil {
 		return differs(err.Error())
 	}
 	if err := l.finalise(ctx); err != nil {

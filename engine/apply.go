@@ -250,7 +250,7 @@ func (p *Pipeline) cost(ctx context.Context, t *turn) (c Cost, err error) {
 				c.Missing = append(c.Missing, r.Split)
 				continue
 			}
-			_, err := p.Sources[source].Recorded(ctx, []checkpoints.Range{{Source: source, Split: r.Split, To: r.To, Rows: r.Rows, Content: r.Next.Content}})
+			_, err := p.Sources[source].Recorded(ctx, []checkpoints.Range{{Source: source, Split: r.Split, To: r.To, Rows: r.Rows, Content: r.Next.Content}}, false)
 			var input *connectors.InputError
 			if errors.As(err, &input) {
 				c.Missing = append(c.Missing, input.Split)

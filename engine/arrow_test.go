@@ -67,7 +67,7 @@ func (s *arrowSource) Losses(context.Context, checkpoints.Splits) ([]connectors.
 	return nil, nil
 }
 
-func (s *arrowSource) Recorded(_ context.Context, ranges []checkpoints.Range) ([]connectors.Range, error) {
+func (s *arrowSource) Recorded(_ context.Context, ranges []checkpoints.Range, _ bool) ([]connectors.Range, error) {
 	var out []connectors.Range
 	for _, r := range ranges {
 		out = append(out, connectors.Range{Split: r.Split, From: r.From, To: r.To, Rows: r.Rows, Next: checkpoints.Split{Next: r.To, Rows: r.To}})

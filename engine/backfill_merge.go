@@ -175,8 +175,11 @@ func (b *backfill) place(seq int64) ([]*checkpoints.Segment, error) {
 func (b *backfill) takenOver(ctx context.Context) (folded, error) {
 	f := folded{counts: map[string]checkpoints.SourceCount{}}
 	for _, s := range b.splits {
-		if !s.taken || s.State == connectors.StandsGone {
+		if !s.taken {
 			continue
+		}
+		if s.State == connectors.StandsGone { // from its start, nothing
+			s.now = checkpoints.Split{}
 		}
 		c := f.counts[s.source.Name]
 		c.Splits, c.Read = c.Splits+1, c.Read+s.now.Rows

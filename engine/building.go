@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"lockstep/checkpoints"
@@ -96,7 +97,10 @@ func (b *building) fromRanges(ctx context.Context, damage error) error {
 	for source := range b.position {
 		sums[source] = b.manifest.Position[source]
 	}
-	return verified(b.position, sums, b.manifest)
+	if err := b.comesToPosition(ctx, sums); err != nil {
+		return &connectors.DamagedError{What: "the position after batch " + fmt.Sprint(b.manifest.Batch), Reason: err.Error()}
+	}
+	return nil
 }
 
 // replacements are the splits that were replaced since they were read, of sources that allow it: a run would

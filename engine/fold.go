@@ -113,19 +113,24 @@ func (l *life) bytes(of checkpoints.Position) (n int64) {
 	return n
 }
 
-// recorded plans to read the ranges that a change recorded.
+// recorded plans to read the ranges that a change recorded. Splits that were renamed since are read under the
+// name they have, and recorded under the one they had.
 func (l *life) recorded(ctx context.Context, ranges []checkpoints.Range) (*work, error) {
 	w := &work{}
 	for _, s := range l.readSources() {
 		own := slices.DeleteFunc(slices.Clone(ranges), func(r checkpoints.Range) bool { return r.Source != s.Name })
-		found, err := l.Sources[s.Name].Recorded(ctx, own)
+		found, err := l.Sources[s.Name].Recorded(ctx, own, true)
 		if err != nil {
 			return nil, err
 		}
-		for i, r := range found { // the times of the rows read before these
-			found[i].Next.Times = l.position[s.Name][r.Split].Times
+		as := map[string]string{}
+		for i, r := range found {
+			if r.Split != own[i].Split {
+				as[r.Split] = own[i].Split
+			}
+			found[i].Next.Times = l.position[s.Name][own[i].Split].Times // of the rows read before these
 		}
-		w.sources = append(w.sources, sourceWork{plan: s, found: connectors.Batch{Ranges: found}})
+		w.sources = append(w.sources, sourceWork{plan: s, found: connectors.Batch{Ranges: found}, as: as})
 	}
 	return w, nil
 }

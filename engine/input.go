@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,8 @@ type input struct {
 	ranges []connectors.Range
 	moved  checkpoints.Splits // entries of the position that the batch changes
 	gone   []string
-	copied string // temp table that holds the rows; "" when the steps scan the input itself
+	as     map[string]string // as in sourceWork
+	copied string            // temp table that holds the rows; "" when the steps scan the input itself
 }
 
 // inputs are the parts of all sources.
@@ -32,7 +34,7 @@ type inputs struct {
 func (l *life) read(ctx context.Context, w *work) (*inputs, error) {
 	all := &inputs{}
 	for _, s := range w.sources {
-		in := &input{plan: s.plan, ranges: s.found.Ranges, moved: s.found.Moved.Clone(), gone: s.found.Gone}
+		in := &input{plan: s.plan, ranges: s.found.Ranges, moved: s.found.Moved.Clone(), gone: s.found.Gone, as: s.as}
 		all.list = append(all.list, in)
 		if len(in.ranges) > 0 {
 			scan, err := l.Sources[s.plan.Name].Read(ctx, in.ranges)
@@ -129,7 +131,7 @@ func (all *inputs) finish(ctx context.Context, seq int64) error {
 		for _, r := range ranges {
 			next := r.Next
 			next.Seq = seq
-			in.moved[r.Split] = next
+			in.moved[in.id(r)] = next
 		}
 	}
 	return nil
@@ -139,10 +141,13 @@ func (all *inputs) finish(ctx context.Context, seq int64) error {
 func (in *input) recorded() []checkpoints.Range {
 	out := make([]checkpoints.Range, len(in.ranges))
 	for i, r := range in.ranges {
-		out[i] = checkpoints.Range{Source: in.plan.Name, Split: r.Split, From: r.From, To: r.To, Rows: r.Rows, Content: r.Next.Content}
+		out[i] = checkpoints.Range{Source: in.plan.Name, Split: in.id(r), From: r.From, To: r.To, Rows: r.Rows, Content: r.Next.Content}
 	}
 	return out
 }
+
+// id is the name that the split of a range is recorded by.
+func (in *input) id(r connectors.Range) string { return cmp.Or(in.as[r.Split], r.Split) }
 
 // explain lets the sources say whether their input caused an error.
 func (all *inputs) explain(ctx context.Context, err error) error {

@@ -308,3 +308,86 @@ func TestOtherDuckDB(t *testing.T) {
 		}
 	})
 }
+
+// Files that were renamed since they were read are found by their content when nothing but the records of the
+// batches tells what was read: by the next run, and by what folds everything anew.
+func TestRecoveryOfRenamedFiles(t *testing.T) {
+	q := queries(t)[0]
+	for _, format := range []string{"csv", "parquet"} {
+		for _, noted := range []bool{false, true} {
+			rename := func(t *testing.T) *half {
+				h := halfRead(t, q, format, 6)
+				for i, to := range []string{1: "zz.", 3: "0."} {
+					if to == "" {
+						continue
+					}
+					if err := os.Rename(filepath.Join(h.dir, fmt.Sprintf("%05d.%s", i, format)), filepath.Join(h.dir, to+format)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if noted { // a batch has moved the position to the new names
+					o := h.open()
+					o.Limit = h.limit
+					if r, err := o.oneBatch(); err != nil || r == nil {
+						t.Fatal(r, err)
+					}
+					o.close()
+				}
+				h.damage(flipped("true"))
+				return h
+			}
+			t.Run(fmt.Sprintf("run/%s/%v", format, noted), func(t *testing.T) {
+				t.Parallel()
+				notices, kinds := rename(t).goOn(t)
+				if len(notices) != 1 || !strings.Contains(notices[0], "the beginning and the input of") || !slices.Contains(kinds, checkpoints.KindRecovery) {
+					t.Errorf("noticed was %q; the changes are %v", notices, kinds)
+				}
+			})
+			t.Run(fmt.Sprintf("repair/%s/%v", format, noted), func(t *testing.T) {
+				t.Parallel()
+				h := rename(t)
+				if r := corrected(t, h, repair(t.Context(), engine.Options{})); !r.State || !r.Outcomes[0].Quiet() {
+					t.Errorf("%+v", r)
+				}
+				if notices, _ := h.goOn(t); len(notices) != 0 {
+					t.Errorf("noticed was %q", notices)
+				}
+			})
+		}
+	}
+	t.Run("whose rows know its name", func(t *testing.T) {
+		h := halfRead(t, q, "csv", 6)
+		h.text = strings.Replace(h.text, "CREATE SOURCE t (", "CREATE SOURCE t (the_file VARCHAR METADATA FROM 'filename', ", 1)
+		o := h.open()
+		defer o.close()
+		if err := os.Rename(h.dir+"/00001.csv", h.dir+"/zz.csv"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := o.Sources["t"].Recorded(t.Context(), []checkpoints.Range{{Source: "t", Split: "00001.csv", To: 1, Content: "x"}}, true)
+		if !isA[*connectors.InputError](err) || !strings.HasSuffix(err.Error(), "put the file back") {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
+// A file that a backfill took out is not wanted back when only the records tell what was read.
+func TestRecoveryBehindARemovedFile(t *testing.T) {
+	q := queries(t)[0]
+	h := halfRead(t, q, "csv", 6)
+	h.goOn(t)
+	if err := os.Remove(filepath.Join(h.dir, "00005.csv")); err != nil {
+		t.Fatal(err)
+	}
+	h.rows -= 10
+	o := h.open()
+	r, err := o.Backfill(t.Context(), engine.BackfillSpec{Named: func(s connectors.Standing) bool { return s.Split == "00005.csv" }, Yes: true}, 0, nil)
+	o.close()
+	if err != nil || len(r.Taken) != 1 || r.Taken[0].State != "removed" {
+		t.Fatal(r, err)
+	}
+	h.damage(flipped("true"))
+	notices, kinds := h.goOn(t)
+	if len(notices) != 1 || !strings.Contains(notices[0], fmt.Sprintf("everything read until change %d", r.Seq)) || !slices.Contains(kinds, checkpoints.KindRecovery) {
+		t.Errorf("noticed was %q; the changes are %v", notices, kinds)
+	}
+}

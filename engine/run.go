@@ -213,6 +213,7 @@ type work struct {
 type sourceWork struct {
 	plan  planner.Source
 	found connectors.Batch
+	as    map[string]string // the names that splits are recorded by, where they have another one now
 }
 
 // plan asks every source what is new; nil when nothing is and batch 0 is done. Batch 0 happens also

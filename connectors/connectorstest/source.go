@@ -141,7 +141,7 @@ func recorded(t *testing.T, r *reading) {
 	}
 	r.open()
 	for _, kept := range batches {
-		ranges, err := r.src.Recorded(t.Context(), kept.ranges)
+		ranges, err := r.src.Recorded(t.Context(), kept.ranges, false)
 		r.must(err)
 		rows, done := r.read(ranges)
 		if !slices.Equal(rows, kept.rows) {

@@ -41,8 +41,9 @@ type Source struct {
 	spec     connectors.SourceSpec
 	settings settings
 	pattern  pattern
-	footers  map[file]int64 // rows of Parquet files, so that a backlog's footers are read once
-	blocks   *sync.Pool     // buffers of JSON text
+	footers  map[file]int64  // rows of Parquet files, so that a backlog's footers are read once
+	sums     map[file]string // hashes of files that were looked at for a renamed one
+	blocks   *sync.Pool      // buffers of JSON text
 
 	// Watch, when set, is told while files are read how many bytes are, and how many there are of this
 	// reading. It is called by one goroutine at a time.
