@@ -255,7 +255,8 @@ func TestPathFaults(t *testing.T) {
 	w := newWorld(t, "in/*.csv", "id BIGINT")
 	fails[dataError](w, "in: there is no such folder\n  check the path; a folder without files is fine, a missing one is not")
 	w.must(os.MkdirAll(w.path("in/a.csv"), 0o755))
-	fails[dataError](w, "in/a.csv: is a folder, but a file is expected\n  to read the files in it, let the pattern end in /* and their suffix")
+	fails[dataError](w, "in/a.csv: is a folder, but a file is expected\n"+
+		"  the pattern matches its name: move it away, or give it another one; to read the files in it, let the pattern end in /* and their suffix")
 	w.must(os.Remove(w.path("in/a.csv")))
 	w.take()
 	w.must(os.Symlink("nowhere", w.path("in/b.csv")))
@@ -302,4 +303,16 @@ func TestManySeenFiles(t *testing.T) {
 	if b.Waiting != 0 || len(b.Moved) != 0 {
 		t.Fatalf("%+v", b)
 	}
+}
+
+// A folder in the place of a file is another fault when the file was read.
+func TestFolderForAFile(t *testing.T) {
+	w := newWorld(t, "in/*.csv", "id BIGINT")
+	w.write("in/a.csv", "id\n1\n")
+	w.take("1")
+	w.must(os.Remove(w.path("in/a.csv")))
+	w.must(os.Mkdir(w.path("in/a.csv"), 0o755))
+	fails[inputError](w, "source orders: in/a.csv: is a folder now, and was a file when it was read\n  move the folder away; the file may stay away as well, when all of it was read")
+	w.must(os.Remove(w.path("in/a.csv")))
+	w.take()
 }
