@@ -42,8 +42,8 @@ func BenchmarkBackfillDay(b *testing.B) {
 	for b.Loop() {
 		var beyond, ours []float64
 		var read struct {
-			Splits int   `json:"splits"`
-			Of     int   `json:"of"`
+			Splits int   `json:"files"`
+			Of     int   `json:"files_known"`
 			Bytes  int64 `json:"bytes"`
 			Seq    int64 `json:"seq"`
 		}
