@@ -63,7 +63,7 @@ type Backfill struct {
 	Widened  bool      `json:"widened,omitempty"` // they have rows outside of it as well
 	Taken    []Taken   `json:"taken,omitempty"`   // splits that are taken over
 	Splits   int       `json:"files"`             // that are read
-	Of       int       `json:"files_known"`       // all splits
+	Of       int       `json:"files_of"`          // all splits
 	Saved    int       `json:"saved,omitempty"`   // splits of them that were folded before it was stopped
 	Bytes    int64     `json:"bytes"`             // of those that are read
 	Rows     int64     `json:"rows"`              // that were read

@@ -43,7 +43,7 @@ func BenchmarkBackfillDay(b *testing.B) {
 		var beyond, ours []float64
 		var read struct {
 			Splits int   `json:"files"`
-			Of     int   `json:"files_known"`
+			Of     int   `json:"files_of"`
 			Bytes  int64 `json:"bytes"`
 			Seq    int64 `json:"seq"`
 		}
