@@ -73,9 +73,9 @@ func everythingAtOnce(t *testing.T, j *job) {
 		}
 	})
 	again("run", codes, 100*time.Millisecond, func() []string { return []string{"run", either(), "--max-batch-bytes", "1", "--wait", "1s"} })
-	again("apply", codes, time.Second, func() []string { return []string{"apply", either(), "--yes", "--wait", "1s"} })
-	again("repair", codes, time.Second, func() []string { return []string{"reconcile", either(), "--repair", "--yes", "--wait", "1s"} })
-	again("backfill", codes, time.Second, func() []string {
+	again("apply", codes, 5*time.Second, func() []string { return []string{"apply", either(), "--yes", "--wait", "1s"} })
+	again("repair", codes, 2*time.Second, func() []string { return []string{"reconcile", either(), "--repair", "--yes", "--wait", "1s"} })
+	again("backfill", codes, 5*time.Second, func() []string {
 		j.rewrite(rand.IntN(4))
 		return []string{"backfill", either(), "--files", "in/*.csv", "--yes", "--wait", "1s"}
 	})
@@ -84,6 +84,11 @@ func everythingAtOnce(t *testing.T, j *job) {
 	}
 	all.Wait()
 	t.Logf("%d files; codes of %v", j.files, ended)
+	for what, codes := range ended {
+		if soak() >= time.Minute && codes[0] == 0 {
+			t.Errorf("in all that time no %s came to its end", what)
+		}
+	}
 	for _, command := range [][]string{{"apply", "p.sql", "--yes"}, {"backfill", "p.sql", "--files", "in/*.csv", "--yes"}, {"reconcile", "p.sql", "--repair", "--yes"}} {
 		cmd := exec.Command(j.etl, command...)
 		cmd.Dir = j.dir
@@ -115,6 +120,6 @@ func (j *job) editNowAndThen(until time.Time) {
 			j.t.Error(err)
 			return
 		}
-		time.Sleep(700 * time.Millisecond)
+		time.Sleep(3 * time.Second)
 	}
 }
