@@ -31,6 +31,9 @@ const writing = `; SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction
 const (
 	beginRead  = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" + settings + "; SET LOCAL idle_in_transaction_session_timeout = '60min'; SET LOCAL statement_timeout = '60min'; SET LOCAL lock_timeout = '10s'"
 	beginWrite = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" + settings + writing
+	// One that only keeps records has nothing to do between its statements: a process that hangs in it, as before it
+	// has a lease that could end, keeps its locks for less than others wait for them.
+	beginRecord = beginWrite + "; SET LOCAL idle_in_transaction_session_timeout = '5s'"
 )
 
 // tx is an open transaction.
@@ -182,7 +185,7 @@ func (d *Destination) inTx(ctx context.Context, doing string, fn func(*tx) error
 		if err != nil {
 			return err
 		}
-		t, err := openTx(ctx, conn, beginWrite, applicationName(""))
+		t, err := openTx(ctx, conn, beginRecord, applicationName(""))
 		if err == nil {
 			err = fn(t)
 		}

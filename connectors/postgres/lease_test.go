@@ -208,6 +208,34 @@ func TestStalledOnRows(t *testing.T) {
 	}
 }
 
+// TestStalledInTake: a process that hangs while it takes a lease has none that could end. The server ends its session
+// before those that wait for its lock give up.
+func TestStalledInTake(t *testing.T) {
+	ctx := context.Background()
+	dsn := pgtest.Start(t).Database(t)
+	_, stalled := open(t, dsn)
+	_, other := open(t, dsn)
+	lease, _, err := other.Take(ctx, "p")
+	must(t, err)
+	must(t, other.Release(ctx, lease))
+	took := make(chan error, 1)
+	stalled.patience = 0
+	err = stalled.inTx(ctx, "hang", func(tx *tx) error {
+		if err := tx.script(ctx, "LOCK TABLE etl.leases"); err != nil {
+			return err
+		}
+		go func() {
+			_, _, err := other.Take(ctx, "p")
+			took <- err
+		}()
+		must(t, <-took)
+		return tx.script(ctx, "SELECT 1")
+	})
+	if err == nil {
+		t.Error("the stalled session lives")
+	}
+}
+
 // TestHeartbeat: a lease is renewed while its run does something long, and a run whose lease is another's
 // by now is told before it commits.
 func TestHeartbeat(t *testing.T) {
