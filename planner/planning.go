@@ -21,7 +21,7 @@ func Compile(ctx context.Context, script *sql.Script, infer Infer) (*Plan, error
 	p := &planning{
 		eng: eng, script: script, tables: tables{}, casts: map[string]string{}, types: map[string]string{},
 		plan:  &Plan{Script: script, Name: script.Name},
-		scope: &scope{columns: map[string][]string{}, broken: map[string]bool{}, later: map[string]bool{}},
+		scope: &scope{columns: map[string][]string{}, broken: map[string]bool{}, guessed: map[string]bool{}, later: map[string]bool{}},
 	}
 	p.faults = append(p.faults, script.Unsupported()...)
 	for _, step := range []func(context.Context, Infer) error{p.names, p.variables, p.sources, p.views, p.sinks} {
@@ -199,6 +199,8 @@ func (p *planning) columns(ctx context.Context, s *sql.Source, infer Infer) ([]C
 			}
 			if len(p.faults) == faults { // else each place it is used at is told
 				p.types[c.Type.Text] = typ
+			} else {
+				p.scope.guessed[strings.ToLower(s.Name.Text)] = true
 			}
 		}
 		columns = append(columns, Column{Name: c.Name.Text, Type: typ, NotNull: c.NotNull, Metadata: c.Metadata})

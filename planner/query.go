@@ -106,6 +106,11 @@ func (p *planning) refused(query sql.Expr, g *gate, err error) error {
 	}
 	if g != nil {
 		g.improve(r)
+		for name := range g.reads {
+			if r.about == "" && p.scope.guessed[name] {
+				return nil // such as that there is no sum of the type that was guessed
+			}
+		}
 	}
 	if at := pivot.FindStringIndex(query.Text); at != nil && r.msg == notOneSelect {
 		r.pos, r.msg, r.hint = query.Span.Start+at[0], clauseRefusals["PIVOT"][0], clauseRefusals["PIVOT"][1]

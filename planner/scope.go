@@ -15,6 +15,7 @@ type scope struct {
 	names     []string            // as declared
 	columns   map[string][]string // by lower-case name
 	broken    map[string]bool     // lower case: has faults itself, so what reads it is not bound
+	guessed   map[string]bool     // lower case: sources of which a column got a type in the place of a faulty one
 	later     map[string]bool     // lower case: views further down
 	variables []string
 	functions []string // for suggestions

@@ -8,3 +8,6 @@ CREATE SINK m.s3 PRIMARY KEY (k) AS SELECT k, count(*) AS n FROM t WHERE ts >= D
 CREATE SINK m.s4 PRIMARY KEY (k) AS SELECT k, count(*) AS n FROM t WHERE a > 'x1' GROUP BY k;
 CREATE SINK m.s5 PRIMARY KEY (k) AS SELECT k, max(CASE WHEN a > 1 THEN ts ELSE 1 END) AS n FROM t GROUP BY k;
 CREATE SINK m.s6 PRIMARY KEY (k) AS SELECT k, nullif('abc', 1) AS n FROM t GROUP BY k;
+-- a type that is guessed in the place of a faulty one makes no further fault
+CREATE SOURCE typo (k INTEGER, a DECIMALL(3,2)) FROM 'in/*.csv';
+CREATE SINK m.typo PRIMARY KEY (k) AS SELECT k, sum(a) AS s FROM typo GROUP BY k;
