@@ -18,6 +18,9 @@ func (b *backfill) fold(ctx context.Context) error {
 	if b.rng.Whole != "" || !errors.As(err, &failed) {
 		return err
 	}
+	if askErr := b.askable(ctx); askErr != nil {
+		return askErr
+	}
 	// Of a group that is not in the range only some rows may be there, which can be too few for an expression.
 	b.rng = b.Plan.Everything("it cannot be computed from a part of the rows")
 	if err := b.whole(ctx); err != nil {
@@ -79,7 +82,7 @@ func (b *backfill) stepError(step planner.Step, err error) error {
 	if err == nil {
 		return nil
 	}
-	return b.computeError(step.Pos, "", err)
+	return b.asks(b.computeError(step.Pos, "", err))
 }
 
 // compared compares the rows that a life's state gives for the range with the tables. kept is what the kept

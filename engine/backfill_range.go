@@ -81,14 +81,57 @@ func (b *backfill) asked(ctx context.Context) (*planner.Range, error) {
 		return b.Plan.Within(ctx, sink, "--where", b.spec.Where)
 	}
 	typ, why := b.Plan.EventTime(sink)
-	if why != "" {
-		return b.Plan.Everything(why), nil
+	if b.spec.Sink == "" {
+		for _, other := range b.Plan.Sinks[1:] {
+			if why == "" {
+				break
+			}
+			if t, no := b.Plan.EventTime(other); no == "" {
+				sink, typ, why = other, t, ""
+			}
+		}
 	}
 	lo, hi, err := planner.Times(ctx, typ, b.spec.From, b.spec.To, b.spec.Zone)
 	if err != nil {
 		return nil, err
 	}
+	if why != "" {
+		return b.Plan.Everything(why), nil
+	}
 	return b.Plan.During(ctx, sink, lo, hi)
+}
+
+// ConditionError says that --where cannot be computed for keys that there are.
+type ConditionError struct{ Err error }
+
+func (e *ConditionError) Error() string {
+	return "the condition cannot be computed for some key: " + firstLine(e.Err)
+}
+func (e *ConditionError) Unwrap() error { return e.Err }
+
+// asks runs the queries of the condition that was given.
+func (b *backfill) asks(err error) error {
+	if err == nil || b.spec.Where == "" {
+		return err
+	}
+	return &ConditionError{err}
+}
+
+// askable makes sure that it is not the condition that fails on the rows that are to be read.
+func (b *backfill) askable(ctx context.Context) error {
+	for _, s := range b.readSources() {
+		ranges := consumedRanges(b.read[s.Name])
+		if b.spec.Where == "" || len(ranges) == 0 {
+			continue
+		}
+		_, err := b.reading(ctx, s, ranges, func(relation string) error {
+			return b.asks(b.Duck.QueryRow(ctx, "SELECT count(*) FROM "+relation+" WHERE "+b.rng.Needed[s.Name], nil, new(int64)))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ofNamed is the range of all keys that the named splits have, or had, rows of.
@@ -155,7 +198,7 @@ func (b *backfill) within(ctx context.Context) (why string, err error) {
 		case s.State == connectors.StandsGone && !s.named:
 			if before.possible {
 				return "", b.needed(*s, "is gone, but its rows are needed for this range",
-					"put the file back; or, when its rows are to go:\n  etl backfill FILE --files "+duck.Literal(s.Shown))
+					"put the file back; or, when its rows are to go:\n  etl backfill FILE --files "+shellWord(s.Shown))
 			}
 			continue
 		case s.State == connectors.StandsChanged && !s.named && !before.possible && !s.some:
@@ -177,7 +220,7 @@ func (b *backfill) within(ctx context.Context) (why string, err error) {
 		}
 		if !s.named {
 			return "", b.needed(*s, "was changed after it was read, and "+strings.TrimPrefix(why, s.Shown+" "),
-				"take it over as it is now, with all keys that it had and has rows of:\n  etl backfill FILE --files "+duck.Literal(s.Shown))
+				"take it over as it is now, with all keys that it had and has rows of:\n  etl backfill FILE --files "+shellWord(s.Shown))
 		}
 		return why, nil
 	}
@@ -196,6 +239,9 @@ func (b *backfill) takeOver(s stands) string {
 	return "take it over as it is now:\n  etl backfill FILE --files " + duck.Literal(s.Shown)
 }
 
+// shellWord quotes a name for a command that is shown.
+func shellWord(name string) string { return `'` + strings.ReplaceAll(name, `'`, `'\''`) + `'` }
+
 // waits says of a file that may be replaced, and was, that a run does it better: it knows the rows of before.
 func (b *backfill) waits(s stands) error {
 	return b.needed(s, "was written anew, which the next run takes in", "run the pipeline first, and backfill then what is still wrong")
@@ -208,6 +254,8 @@ func hadOther(s stands) string {
 		return fmt.Sprintf("%s had rows of which nothing is known: source %s has no WATERMARK FOR, which keeps the event times of every file", s.Shown, s.source.Name)
 	case !s.Was.Times.Some:
 		return fmt.Sprintf("%s had rows of which no event time is known", s.Shown)
+	case !slices.ContainsFunc(s.source.Columns, func(c planner.Column) bool { return c.Name == s.source.EventTime && c.NotNull }):
+		return fmt.Sprintf("%s may have had rows without a %s, which can be in any range: it would be known of a column that is NOT NULL", s.Shown, s.source.EventTime)
 	}
 	return fmt.Sprintf("%s had rows from %s to %s, which may not all be in the range", s.Shown, shownTime(s.Was.Times.Min), shownTime(s.Was.Times.Max))
 }
@@ -243,7 +291,7 @@ func (b *backfill) whole(ctx context.Context) error {
 			b.reads(*s, s.Was)
 		case s.State == connectors.StandsGone:
 			return b.needed(*s, "is gone, but everything has to be computed again: "+b.rng.Whole,
-				"put the file back; or, when its rows are to go, name it as well: --files "+duck.Literal(s.Shown))
+				"put the file back; or, when its rows are to go, name it as well: --files "+shellWord(s.Shown))
 		default:
 			return b.needed(*s, "was changed after it was read, and everything has to be computed again: "+b.rng.Whole,
 				b.takeOver(*s))
@@ -265,8 +313,8 @@ func (b *backfill) look(ctx context.Context, s *stands) error { return b.lookAt(
 // lies asks as well which of its rows are needed, and which are not inside.
 func (b *backfill) lies(ctx context.Context, s *stands) error {
 	return b.lookAt(ctx, s, func(relation string) error {
-		return b.Duck.QueryRow(ctx, fmt.Sprintf("SELECT coalesce(bool_or(%s), false), count(*) FILTER (NOT %s) FROM %s",
-			b.rng.Needed[s.source.Name], b.rng.Inside[s.source.Name], relation), nil, &s.some, &s.out)
+		return b.asks(b.Duck.QueryRow(ctx, fmt.Sprintf("SELECT coalesce(bool_or(%s), false), count(*) FILTER (NOT %s) FROM %s",
+			b.rng.Needed[s.source.Name], b.rng.Inside[s.source.Name], relation), nil, &s.some, &s.out))
 	})
 }
 

@@ -105,7 +105,9 @@ func (l *life) compare(ctx context.Context, sink planner.Sink, where string) (Ou
 	if where != "" && (found.OtherKey || found.Relation == "") {
 		return o, &connectors.TargetError{Table: sink.Name, Reason: "it is not there, or has another key, so that no part of it can be repaired by itself", Hint: "repair without --where"}
 	}
-	if err := l.Duck.Exec(ctx, d.stage(c.Table, where)); err != nil {
+	if err := l.Duck.Exec(ctx, d.stage(c.Table, where)); err != nil && where != "" {
+		return o, &ConditionError{err}
+	} else if err != nil {
 		return o, err
 	}
 	if err := l.Duck.QueryRow(ctx, "SELECT count(*) FILTER (_op = 'I'), count(*) FILTER (_op = 'U'), count(*) FILTER (_op = 'D') FROM "+c.Table, nil,

@@ -219,6 +219,9 @@ func (p *Pipeline) differ(ctx context.Context, sink planner.Sink, table, where s
 	if err == nil {
 		err = p.doubled(ctx, &d, sink, table, where)
 	}
+	if err != nil && where != "true" {
+		return d, &ConditionError{err}
+	}
 	if err != nil || d.Total() == 0 {
 		return d, err
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -47,18 +48,28 @@ func (l *life) env() checkpoints.Env {
 // pipeline file, as far as pos tells, and which sink or view it belongs to. DuckDB's message quotes
 // generated SQL below its first line; that is left out.
 func (p *Pipeline) computeError(pos int, sink string, err error) error {
-	msg, _, _ := strings.Cut(err.Error(), "\n")
-	if kind, rest, ok := strings.Cut(msg, " Error: "); ok && !strings.Contains(kind, " \"") {
-		msg = rest
-	}
-	msg = strings.TrimRight(msg, "!;. ")
-	msg, _, _ = strings.Cut(msg, " when casting from source column ") // a name that nobody wrote
+	msg := firstLine(err)
 	where, owner := p.Plan.Where(pos)
 	if sink != "" {
 		owner = sink
 	}
 	return &connectors.DataError{Where: where, Err: &computeFailure{owner: owner, msg: msg, err: err},
 		Hint: "nothing was committed; correct the expression, for example with TRY_CAST or a WHERE"}
+}
+
+// firstLine is what DuckDB says, without the statement and without names that nobody wrote.
+func firstLine(err error) string {
+	var failed *computeFailure
+	if errors.As(err, &failed) {
+		return failed.msg
+	}
+	msg, _, _ := strings.Cut(err.Error(), "\n")
+	if kind, rest, ok := strings.Cut(msg, " Error: "); ok && !strings.Contains(kind, " \"") {
+		msg = rest
+	}
+	msg = strings.TrimRight(msg, "!;. ")
+	msg, _, _ = strings.Cut(msg, " when casting from source column ")
+	return msg
 }
 
 type computeFailure struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -312,6 +313,9 @@ func EventTime(typ, us string) string {
 // ErrTimes says that times or a zone are no range.
 var ErrTimes = errors.New("not a range of time")
 
+// written is a date or a time without a zone: DuckDB would leave out a zone without a word.
+var written = regexp.MustCompile(`^\s*\d{1,6}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?\s*$`)
+
 // Times reads the bounds of a half-open range of event times, written as a date or a time without zone, in
 // a time zone. A column without zone is taken to be in that zone. The result is in microseconds since 1970,
 // both included, of the column.
@@ -338,6 +342,9 @@ func Times(ctx context.Context, typ, from, to, zone string) (lo, hi int64, err e
 		text string
 		into *int64
 	}{{from, &lo}, {to, &hi}} {
+		if !written.MatchString(b.text) {
+			return 0, 0, fmt.Errorf("%w: %s", ErrTimes, b.text)
+		}
 		at := "CAST(" + duck.Literal(b.text) + " AS TIMESTAMP)"
 		if typ == "TIMESTAMP WITH TIME ZONE" {
 			at = "timezone(" + duck.Literal(zone) + ", " + at + ")"

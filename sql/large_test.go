@@ -2,13 +2,14 @@ package sql
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
 const megabyte = 1 << 20
 
-// Inputs of a megabyte, most of them wrong at every few bytes, take linear time.
+// Large inputs, most of them wrong at every few bytes, take linear time.
 func TestLargeInput(t *testing.T) {
 	for _, c := range []struct{ name, prefix, unit string }{
 		{"columns", "CREATE SOURCE s (", "c INT, "},
@@ -28,15 +29,27 @@ func TestLargeInput(t *testing.T) {
 		{"sinks", "", "CREATE SINK martt.tt PRIMARY KEY (id) AS SELECT 1;ATTACH 'a' AS marttt;"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			start := time.Now()
-			s, _ := Parse("big.sql", c.prefix+strings.Repeat(c.unit, megabyte/len(c.unit)))
-			s.Unsupported()
-			// Quadratic would be minutes. The margin is for a busy machine and the race detector.
-			if took := time.Since(start); took > 20*time.Second {
-				t.Error(took)
+			used := func(size int) time.Duration {
+				before := processorTime(t)
+				s, _ := Parse("big.sql", c.prefix+strings.Repeat(c.unit, size/len(c.unit)))
+				s.Unsupported()
+				return processorTime(t) - before
+			}
+			// Four times the text: linear is 4, quadratic 16.
+			if small, large := used(megabyte/16), used(megabyte/4); large > 10*small+time.Second {
+				t.Errorf("a quarter of a megabyte takes %v, a sixteenth %v", large, small)
 			}
 		})
 	}
+}
+
+// processorTime is what this process used until now: other programs do not count.
+func processorTime(t *testing.T) time.Duration {
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
 func BenchmarkParse(b *testing.B) {

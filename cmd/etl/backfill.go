@@ -74,7 +74,7 @@ resume; list shows those that were stopped.`,
 	flags.StringVar(&o.From, "from", "", "the event time from which on")
 	flags.StringVar(&o.To, "to", "", "the event time up to, and without, which")
 	flags.StringVar(&o.Zone, "time-zone", "", "the zone of --from and --to, as in Europe/Berlin")
-	flags.StringVar(&o.Sink, "sink", "", "the table that --where or --from is about; else the first of the file")
+	flags.StringVar(&o.Sink, "sink", "", "the table that --where or --from is about; else the first of the file, for --from the first with a time in its key")
 	o.takesHow(cmd)
 	cmd.AddCommand(backfillListCommand(), backfillResumeCommand(), backfillCancelCommand())
 	return cmd
@@ -291,7 +291,7 @@ func (o backfillOptions) explained(err error) error {
 	case errors.Is(err, planner.ErrTimes):
 		return &usageError{err.Error(), "write a date or a time, as in 2024-05-03 or '2024-05-03 18:00', and a zone as in Europe/Berlin"}
 	}
-	return err
+	return asked(err)
 }
 
 // faultyFlag is SQL on the command line with faults.

@@ -82,7 +82,7 @@ func reconcile(cmd *cobra.Command, s *session, o reconcileOptions) error {
 	}
 	found, err := s.pipeline.Reconcile(ctx, s.dest.Relation, where)
 	if err != nil {
-		return err
+		return asked(err)
 	}
 	s.progress.clear()
 	var differ int64

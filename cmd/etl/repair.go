@@ -33,7 +33,7 @@ func repair(cmd *cobra.Command, s *session, o reconcileOptions) error {
 	s.pipeline.Limit = s.batchLimit(cmd.Flags(), runOptions{maxBytes: 4 << 30})
 	r, err := s.pipeline.Repair(ctx, engine.Options{DryRun: o.dryRun, Yes: o.yes, Where: where, Patience: max(o.wait, leasePatience)})
 	if err != nil {
-		return manyDeleted(err, "etl reconcile "+s.shell+" --repair")
+		return manyDeleted(asked(err), "etl reconcile "+s.shell+" --repair")
 	}
 	s.progress.clear()
 	if asJSON(cmd) {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"lockstep/engine"
 	"lockstep/sql"
 )
 
@@ -22,6 +23,15 @@ func (e *usageError) Error() string {
 		return e.problem
 	}
 	return e.problem + "\n  " + e.hint
+}
+
+// asked makes a mistake of the command line of a --where that cannot be computed.
+func asked(err error) error {
+	var condition *engine.ConditionError
+	if errors.As(err, &condition) {
+		return &usageError{"--where: " + condition.Error(), "nothing was written; compare with values of the column's type, or use TRY_CAST"}
+	}
+	return err
 }
 
 // takes checks the arguments against their names in Use: "FILE SQL", "[PATH]", "PATH…".
