@@ -4,7 +4,7 @@ export GOFLAGS := -tags=duckdb_arrow $(GOFLAGS)
 export CGO_ENABLED := 1
 
 RELEASE := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-FUZZTIME ?= 6s
+FUZZTIME ?= 4s
 SOAK ?= 10m
 AT_LEAST ?= 3000
 
