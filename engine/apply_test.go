@@ -257,7 +257,7 @@ func TestNoApply(t *testing.T) {
 // Any pipeline may become any other: random queries over random rows, some read and some not, then other
 // random queries, and the rest. Files may have been replaced in between.
 func TestRandomApply(t *testing.T) {
-	testRandomApply(t, func() string { return "" }, max(8, plannertest.Cases()/60))
+	testRandomApply(t, func() string { return "" }, max(8, plannertest.Cases()/100))
 }
 
 func TestRandomApplyOnPostgres(t *testing.T) {
