@@ -36,7 +36,7 @@ test-rest:
 	go test -short -timeout 40m -skip '$(RACED)|$(RANDOM)' ./engine
 
 test-faults: # processes, servers and connections are killed and cut, and counted by kind
-	LOCKSTEP_KILLS=7 LOCKSTEP_RANDOM_KILLS=15 LOCKSTEP_DEED_KILLS=2 LOCKSTEP_FAULTS=6 LOCKSTEP_AT_LEAST=300 go test -count 1 -v -timeout 40m -run '^Test(Kill|Faults)' .
+	LOCKSTEP_KILLS=7 LOCKSTEP_RANDOM_KILLS=15 LOCKSTEP_DEED_KILLS=2 LOCKSTEP_FAULTS=7 LOCKSTEP_AT_LEAST=300 go test -count 1 -v -timeout 40m -run '^Test(Kill|Faults)' .
 
 test-postgres-18: # where its programs can be had
 	sh connectors/postgres/pgtest/with-18.sh go test -count 1 -timeout 20m ./connectors/postgres -run '^Test(Destination|Values|RefusedRows|TablesOfPostgres|Wire|ForeignWriters)$$'
