@@ -33,7 +33,7 @@ import (
 
 // BackfillSpec says what to backfill. One of Where, From with To, and Files with Named is set.
 type BackfillSpec struct {
-	Sink  string   `json:"sink,omitempty"`  // the one that Where and the times are about; "" is the first
+	Sink  string   `json:"sink,omitempty"`  // the one that it is about; "" is the first that can be
 	Where string   `json:"where,omitempty"` // a predicate over the key of the sink
 	From  string   `json:"from,omitempty"`  // From and To are half-open, event time in Zone
 	To    string   `json:"to,omitempty"`
@@ -231,19 +231,19 @@ func (b *backfill) survey(ctx context.Context) error {
 	return nil
 }
 
-// target is the sink that the range is about.
-func (b *backfill) target() (planner.Sink, error) {
+// targets are the sinks that the range can be about.
+func (b *backfill) targets() ([]planner.Sink, error) {
 	if b.spec.Sink == "" {
-		return b.Plan.Sinks[0], nil
+		return b.Plan.Sinks, nil
 	}
 	var names []string
 	for _, s := range b.Plan.Sinks {
 		if strings.EqualFold(s.Name, b.spec.Sink) || strings.EqualFold(s.Table, b.spec.Sink) {
-			return s, nil
+			return []planner.Sink{s}, nil
 		}
 		names = append(names, s.Name)
 	}
-	return planner.Sink{}, &NoSinkError{Name: b.spec.Sink, Sinks: names}
+	return nil, &NoSinkError{Name: b.spec.Sink, Sinks: names}
 }
 
 // NoSinkError names a sink that there is not.

@@ -82,7 +82,7 @@ func (b *backfill) stepError(step planner.Step, err error) error {
 	if err == nil {
 		return nil
 	}
-	return b.asks(b.computeError(step.Pos, "", err))
+	return b.ofCondition(b.computeError(step.Pos, "", err))
 }
 
 // compared compares the rows that a life's state gives for the range with the tables. kept is what the kept

@@ -11,7 +11,6 @@ import (
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
-	"lockstep/engine/duck"
 	"lockstep/planner"
 )
 
@@ -68,7 +67,7 @@ func (b *backfill) count() {
 
 // asked is the range that was asked for.
 func (b *backfill) asked(ctx context.Context) (*planner.Range, error) {
-	sink, err := b.target()
+	sinks, err := b.targets()
 	if err != nil {
 		return nil, err
 	}
@@ -76,21 +75,15 @@ func (b *backfill) asked(ctx context.Context) (*planner.Range, error) {
 	case b.spec.edited != "":
 		return b.Plan.Everything("table " + b.spec.edited + " is not as the pipeline left it"), nil
 	case b.spec.Named != nil:
-		return b.ofNamed(ctx)
+		return b.ofNamed(ctx, sinks)
 	case b.spec.Where != "":
-		return b.Plan.Within(ctx, sink, "--where", b.spec.Where)
+		return b.Plan.Within(ctx, sinks[0], "--where", b.spec.Where)
+	}
+	sink := sinks[0]
+	if at := slices.IndexFunc(sinks, func(s planner.Sink) bool { _, why := b.Plan.EventTime(s); return why == "" }); at > 0 {
+		sink = sinks[at]
 	}
 	typ, why := b.Plan.EventTime(sink)
-	if b.spec.Sink == "" {
-		for _, other := range b.Plan.Sinks[1:] {
-			if why == "" {
-				break
-			}
-			if t, no := b.Plan.EventTime(other); no == "" {
-				sink, typ, why = other, t, ""
-			}
-		}
-	}
 	lo, hi, err := planner.Times(ctx, typ, b.spec.From, b.spec.To, b.spec.Zone)
 	if err != nil {
 		return nil, err
@@ -101,20 +94,12 @@ func (b *backfill) asked(ctx context.Context) (*planner.Range, error) {
 	return b.Plan.During(ctx, sink, lo, hi)
 }
 
-// ConditionError says that --where cannot be computed for keys that there are.
-type ConditionError struct{ Err error }
-
-func (e *ConditionError) Error() string {
-	return "the condition cannot be computed for some key: " + firstLine(e.Err)
-}
-func (e *ConditionError) Unwrap() error { return e.Err }
-
-// asks runs the queries of the condition that was given.
-func (b *backfill) asks(err error) error {
-	if err == nil || b.spec.Where == "" {
+// ofCondition is the error of a query with the condition that was given, if one was.
+func (b *backfill) ofCondition(err error) error {
+	if b.spec.Where == "" {
 		return err
 	}
-	return &ConditionError{err}
+	return conditionError(err)
 }
 
 // askable makes sure that it is not the condition that fails on the rows that are to be read.
@@ -125,7 +110,7 @@ func (b *backfill) askable(ctx context.Context) error {
 			continue
 		}
 		_, err := b.reading(ctx, s, ranges, func(relation string) error {
-			return b.asks(b.Duck.QueryRow(ctx, "SELECT count(*) FROM "+relation+" WHERE "+b.rng.Needed[s.Name], nil, new(int64)))
+			return b.ofCondition(b.Duck.QueryRow(ctx, "SELECT count(*) FROM "+relation+" WHERE "+b.rng.Needed[s.Name], nil, new(int64)))
 		})
 		if err != nil {
 			return err
@@ -135,7 +120,7 @@ func (b *backfill) askable(ctx context.Context) error {
 }
 
 // ofNamed is the range of all keys that the named splits have, or had, rows of.
-func (b *backfill) ofNamed(ctx context.Context) (*planner.Range, error) {
+func (b *backfill) ofNamed(ctx context.Context, sinks []planner.Sink) (*planner.Range, error) {
 	var all checkpoints.Times
 	for _, s := range b.splits {
 		if !s.named {
@@ -153,14 +138,6 @@ func (b *backfill) ofNamed(ctx context.Context) (*planner.Range, error) {
 	}
 	if all.Min == math.MinInt64 || all.Max == math.MaxInt64 {
 		return b.Plan.Everything("they hold an infinite time"), nil
-	}
-	sinks := b.Plan.Sinks
-	if b.spec.Sink != "" {
-		sink, err := b.target()
-		if err != nil {
-			return nil, err
-		}
-		sinks = []planner.Sink{sink}
 	}
 	var r *planner.Range
 	for _, sink := range sinks {
@@ -198,7 +175,7 @@ func (b *backfill) within(ctx context.Context) (why string, err error) {
 		case s.State == connectors.StandsGone && !s.named:
 			if before.possible {
 				return "", b.needed(*s, "is gone, but its rows are needed for this range",
-					"put the file back; or, when its rows are to go:\n  etl backfill FILE --files "+shellWord(s.Shown))
+					"put the file back; or, when its rows are to go:\n  etl backfill FILE --files "+connectors.ShellWord(s.Shown))
 			}
 			continue
 		case s.State == connectors.StandsChanged && !s.named && !before.possible && !s.some:
@@ -220,7 +197,7 @@ func (b *backfill) within(ctx context.Context) (why string, err error) {
 		}
 		if !s.named {
 			return "", b.needed(*s, "was changed after it was read, and "+strings.TrimPrefix(why, s.Shown+" "),
-				"take it over as it is now, with all keys that it had and has rows of:\n  etl backfill FILE --files "+shellWord(s.Shown))
+				"take it over as it is now, with all keys that it had and has rows of:\n  etl backfill FILE --files "+connectors.ShellWord(s.Shown))
 		}
 		return why, nil
 	}
@@ -234,13 +211,10 @@ func (b *backfill) needed(s stands, reason, hint string) error {
 // takeOver says how a file that was changed is taken over as well.
 func (b *backfill) takeOver(s stands) string {
 	if b.spec.Named != nil {
-		return "take it over as well, by another --files " + duck.Literal(s.Shown)
+		return "take it over as well, by another --files " + connectors.ShellWord(s.Shown)
 	}
-	return "take it over as it is now:\n  etl backfill FILE --files " + duck.Literal(s.Shown)
+	return "take it over as it is now:\n  etl backfill FILE --files " + connectors.ShellWord(s.Shown)
 }
-
-// shellWord quotes a name for a command that is shown.
-func shellWord(name string) string { return `'` + strings.ReplaceAll(name, `'`, `'\''`) + `'` }
 
 // waits says of a file that may be replaced, and was, that a run does it better: it knows the rows of before.
 func (b *backfill) waits(s stands) error {
@@ -291,7 +265,7 @@ func (b *backfill) whole(ctx context.Context) error {
 			b.reads(*s, s.Was)
 		case s.State == connectors.StandsGone:
 			return b.needed(*s, "is gone, but everything has to be computed again: "+b.rng.Whole,
-				"put the file back; or, when its rows are to go, name it as well: --files "+shellWord(s.Shown))
+				"put the file back; or, when its rows are to go, name it as well: --files "+connectors.ShellWord(s.Shown))
 		default:
 			return b.needed(*s, "was changed after it was read, and everything has to be computed again: "+b.rng.Whole,
 				b.takeOver(*s))
@@ -313,7 +287,7 @@ func (b *backfill) look(ctx context.Context, s *stands) error { return b.lookAt(
 // lies asks as well which of its rows are needed, and which are not inside.
 func (b *backfill) lies(ctx context.Context, s *stands) error {
 	return b.lookAt(ctx, s, func(relation string) error {
-		return b.asks(b.Duck.QueryRow(ctx, fmt.Sprintf("SELECT coalesce(bool_or(%s), false), count(*) FILTER (NOT %s) FROM %s",
+		return b.ofCondition(b.Duck.QueryRow(ctx, fmt.Sprintf("SELECT coalesce(bool_or(%s), false), count(*) FILTER (NOT %s) FROM %s",
 			b.rng.Needed[s.source.Name], b.rng.Inside[s.source.Name], relation), nil, &s.some, &s.out))
 	})
 }

@@ -106,7 +106,7 @@ func (l *life) compare(ctx context.Context, sink planner.Sink, where string) (Ou
 		return o, &connectors.TargetError{Table: sink.Name, Reason: "it is not there, or has another key, so that no part of it can be repaired by itself", Hint: "repair without --where"}
 	}
 	if err := l.Duck.Exec(ctx, d.stage(c.Table, where)); err != nil && where != "" {
-		return o, &ConditionError{err}
+		return o, conditionError(err)
 	} else if err != nil {
 		return o, err
 	}
@@ -141,8 +141,8 @@ func (l *life) compare(ctx context.Context, sink planner.Sink, where string) (Ou
 }
 
 // lines reads a query of texts.
-func (l *life) lines(ctx context.Context, query string) (lines []string, err error) {
-	err = l.Duck.Each(ctx, query, nil, func(rows *sql.Rows) error {
+func (p *Pipeline) lines(ctx context.Context, query string) (lines []string, err error) {
+	err = p.Duck.Each(ctx, query, nil, func(rows *sql.Rows) error {
 		var line string
 		err := rows.Scan(&line)
 		lines = append(lines, line)
@@ -231,21 +231,34 @@ func newDiffer(sink planner.Sink, found connectors.Found, seq int64) differ {
 
 func (d differ) has(column string) bool { return slices.Contains(d.found.Columns, column) }
 
-func (d differ) keys(prefix string) []string {
+func (d differ) keys() []string {
 	out := make([]string, len(d.sink.Key))
 	for i, k := range d.sink.Key {
-		out[i] = prefix + duck.Quote(k)
+		out[i] = duck.Quote(k)
 	}
 	return out
 }
 
+// matched is the condition that rows of two sides have the same key.
+func (d differ) matched(a, b string) string {
+	conds := []string{"true"}
+	for _, k := range d.keys() {
+		conds = append(conds, a+"."+k+" IS NOT DISTINCT FROM "+b+"."+k)
+	}
+	return strings.Join(conds, " AND ")
+}
+
+// byKey is the window of the rows of a key.
+func (d differ) byKey() string {
+	if len(d.sink.Key) == 0 {
+		return ""
+	}
+	return "PARTITION BY " + strings.Join(d.keys(), ", ")
+}
+
 // table selects one row of every key of the table; _n counts the rows of its key.
 func (d differ) table() string {
-	over := ""
-	if len(d.sink.Key) > 0 {
-		over = "PARTITION BY " + strings.Join(d.keys(""), ", ")
-	}
-	return fmt.Sprintf("SELECT *, true AS _is, count(*) OVER (%[1]s) AS _n FROM %[2]s QUALIFY row_number() OVER (%[1]s) = 1", over, d.found.Relation)
+	return fmt.Sprintf("SELECT *, true AS _is, count(*) OVER (%[1]s) AS _n FROM %[2]s QUALIFY row_number() OVER (%[1]s) = 1", d.byKey(), d.found.Relation)
 }
 
 // leaving counts the rows that leave before the staged ones do what they say: of a key all but one.
@@ -256,7 +269,7 @@ func (d differ) leaving() string {
 	if len(d.sink.Key) == 0 {
 		return "SELECT greatest(count(*) - 1, 0) FROM " + d.found.Relation
 	}
-	return fmt.Sprintf("SELECT coalesce(sum(n - 1), 0)::BIGINT FROM (SELECT count(*) AS n FROM %s GROUP BY %s)", d.found.Relation, strings.Join(d.keys(""), ", "))
+	return fmt.Sprintf("SELECT coalesce(sum(n - 1), 0)::BIGINT FROM (SELECT count(*) AS n FROM %s GROUP BY %s)", d.found.Relation, strings.Join(d.keys(), ", "))
 }
 
 // same is the condition that the table's row is the wanted one.
@@ -301,23 +314,15 @@ func (d differ) stage(into, where string) string {
 		}
 		columns[i] = fmt.Sprintf("CASE WHEN _w._is THEN _w.%[1]s ELSE %[2]s END AS %[1]s", columns[i], g)
 	}
-	on := "true"
-	if len(d.sink.Key) > 0 {
-		var conds []string
-		for _, k := range d.keys("") {
-			conds = append(conds, fmt.Sprintf("_w.%[1]s IS NOT DISTINCT FROM _g.%[1]s", k))
-		}
-		on = strings.Join(conds, " AND ")
-	}
 	query := fmt.Sprintf("SELECT %s, CASE WHEN _g._is IS NULL THEN 'I' WHEN _w._is IS NULL THEN 'D' ELSE 'U' END AS _op FROM (SELECT * EXCLUDE (_op), true AS _is FROM %s) _w FULL JOIN (%s) _g ON %s WHERE NOT %s",
-		strings.Join(columns, ", "), d.sink.Staged, d.table(), on, d.same())
+		strings.Join(columns, ", "), d.sink.Staged, d.table(), d.matched("_w", "_g"), d.same())
 	if where != "" {
 		query = "SELECT * FROM (" + query + ") WHERE (" + where + "\n)"
 	}
 	return head + query
 }
 
-// samples shows some of the rows to write, one a line.
+// samples shows the first of the rows to write, one a line.
 func (d differ) samples(staged string) string {
 	var key, values, changed []string
 	join := d.found.Relation != "" && !d.found.OtherKey
@@ -339,17 +344,14 @@ func (d differ) samples(staged string) string {
 	line := func(op string, parts []string) string {
 		return "concat_ws(' ', " + strings.Join(slices.Concat([]string{"'" + op + "'"}, key, parts), ", ") + ")"
 	}
-	from := staged + " AS _f"
+	order := strings.Join(append([]string{"_op"}, d.keys()...), ", ")
+	with := fmt.Sprintf("WITH _f AS MATERIALIZED (FROM %s ORDER BY %s LIMIT %d)", staged, order, maxSamples)
+	from := "_f"
 	if join {
-		var conds []string
-		for _, k := range d.keys("") {
-			conds = append(conds, fmt.Sprintf("_f.%[1]s IS NOT DISTINCT FROM _g.%[1]s", k))
-		}
-		if len(conds) == 0 {
-			conds = []string{"true"}
-		}
-		from += " LEFT JOIN (" + d.table() + ") AS _g ON " + strings.Join(conds, " AND ")
+		on := d.matched("_f", "_g")
+		with += fmt.Sprintf(", _t AS (SELECT _g.* FROM %s AS _g SEMI JOIN _f ON %s QUALIFY row_number() OVER (%s) = 1)", d.found.Relation, on, d.byKey())
+		from += " LEFT JOIN _t AS _g ON " + on
 	}
-	return fmt.Sprintf("SELECT CASE _f._op WHEN 'I' THEN %s WHEN 'D' THEN %s ELSE %s END AS line FROM %s ORDER BY line LIMIT %d",
-		line("insert", values), line("delete", values), line("update", changed), from, maxSamples)
+	return fmt.Sprintf("%s SELECT CASE _f._op WHEN 'I' THEN %s WHEN 'D' THEN %s ELSE %s END AS line FROM %s ORDER BY line",
+		with, line("insert", values), line("delete", values), line("update", changed), from)
 }

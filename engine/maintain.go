@@ -54,6 +54,15 @@ func (l *life) beside(kind string) checkpoints.Manifest {
 	return m
 }
 
+// standing is what a change that touches no table says of the sinks.
+func standing(sinks map[string]checkpoints.SinkCount) map[string]checkpoints.SinkCount {
+	out := map[string]checkpoints.SinkCount{}
+	for name, c := range sinks {
+		out[name] = checkpoints.SinkCount{Rows: c.Rows, Digest: c.Digest}
+	}
+	return out
+}
+
 // commit commits a change that was computed outside of a transaction.
 func (l *life) commit(ctx context.Context, change *connectors.Change) error {
 	tx, err := l.Duck.Begin(ctx)

@@ -220,7 +220,7 @@ func (p *Pipeline) differ(ctx context.Context, sink planner.Sink, table, where s
 		err = p.doubled(ctx, &d, sink, table, where)
 	}
 	if err != nil && where != "true" {
-		return d, &ConditionError{err}
+		return d, conditionError(err)
 	}
 	if err != nil || d.Total() == 0 {
 		return d, err
@@ -264,12 +264,7 @@ func (p *Pipeline) sample(ctx context.Context, d *Difference, sink planner.Sink,
 	query := fmt.Sprintf(`SELECT CASE WHEN _g._is IS NULL THEN 'missing   ' || %s WHEN _w._is IS NULL THEN 'extra     ' || %s
 		ELSE 'SELECT    ' || %s || chr(10) || 'table     ' || %s END AS line FROM %s WHERE _w._is IS NULL OR _g._is IS NULL OR NOT (%s) ORDER BY line LIMIT %d`,
 		show("_w"), show("_g"), show("_w"), show("_g"), compared, equal, maxSamples)
-	return p.Duck.Each(ctx, query, nil, func(rows *sql.Rows) error {
-		var line string
-		if err := rows.Scan(&line); err != nil {
-			return err
-		}
-		d.Samples = append(d.Samples, line)
-		return nil
-	})
+	lines, err := p.lines(ctx, query)
+	d.Samples = append(d.Samples, lines...)
+	return err
 }

@@ -89,15 +89,6 @@ func (p *Pipeline) remake(ctx context.Context, head connectors.Head, stored, mad
 	return made, nil
 }
 
-// standing is what a change that touches no table says of the sinks.
-func standing(sinks map[string]checkpoints.SinkCount) map[string]checkpoints.SinkCount {
-	out := map[string]checkpoints.SinkCount{}
-	for name, c := range sinks {
-		out[name] = checkpoints.SinkCount{Rows: c.Rows, Digest: c.Digest}
-	}
-	return out
-}
-
 // place takes the position that the head recorded where it is intact, and otherwise the replayed one,
 // with files that were renamed since, if it is the one that was recorded.
 func (l *life) place(ctx context.Context) error {

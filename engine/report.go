@@ -8,6 +8,7 @@ import (
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
+	"lockstep/engine/duck"
 )
 
 // Report is what one committed batch did, for people and for --json.
@@ -55,6 +56,22 @@ func (p *Pipeline) computeError(pos int, sink string, err error) error {
 	}
 	return &connectors.DataError{Where: where, Err: &computeFailure{owner: owner, msg: msg, err: err},
 		Hint: "nothing was committed; correct the expression, for example with TRY_CAST or a WHERE"}
+}
+
+// ConditionError says that --where cannot be computed for keys that there are.
+type ConditionError struct{ Err error }
+
+func (e *ConditionError) Error() string {
+	return "the condition cannot be computed for some key: " + firstLine(e.Err)
+}
+func (e *ConditionError) Unwrap() error { return e.Err }
+
+// conditionError is the error of a query with a condition of the author's in it.
+func conditionError(err error) error {
+	if !duck.ByRow(err) {
+		return err
+	}
+	return &ConditionError{err}
 }
 
 // firstLine is what DuckDB says, without the statement and without names that nobody wrote.

@@ -21,7 +21,7 @@ func Compile(ctx context.Context, script *sql.Script, infer Infer) (*Plan, error
 	p := &planning{
 		eng: eng, script: script, tables: tables{}, casts: map[string]string{}, types: map[string]string{},
 		plan:  &Plan{Script: script, Name: script.Name},
-		scope: &scope{columns: map[string][]string{}, broken: map[string]bool{}, guessed: map[string]bool{}, later: map[string]bool{}},
+		scope: newScope(),
 	}
 	p.faults = append(p.faults, script.Unsupported()...)
 	for _, step := range []func(context.Context, Infer) error{p.names, p.variables, p.sources, p.views, p.sinks} {

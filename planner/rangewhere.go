@@ -63,7 +63,7 @@ func (p *Plan) predicate(ctx context.Context, eng *duck.Engine, sink Sink, what,
 	b := &planning{
 		eng: eng, script: script, tables: tables{relation: false}, casts: map[string]string{}, types: map[string]string{},
 		plan:  &Plan{Script: script},
-		scope: &scope{columns: map[string][]string{}, broken: map[string]bool{}, guessed: map[string]bool{}, later: map[string]bool{}},
+		scope: newScope(),
 	}
 	if err := b.names(ctx, nil); err != nil {
 		return nil, err

@@ -21,6 +21,10 @@ type scope struct {
 	functions []string // for suggestions
 }
 
+func newScope() *scope {
+	return &scope{columns: map[string][]string{}, broken: map[string]bool{}, guessed: map[string]bool{}, later: map[string]bool{}}
+}
+
 func (s *scope) add(name string, columns []string) {
 	if _, again := s.columns[strings.ToLower(name)]; !again {
 		s.names = append(s.names, name)

@@ -262,7 +262,7 @@ func (o backfillOptions) command(file string) string {
 func flagsOf(o engine.BackfillSpec) (text string) {
 	add := func(flag, value string) {
 		if value != "" {
-			text += " --" + flag + " " + shellWord(value)
+			text += " --" + flag + " " + connectors.ShellWord(value)
 		}
 	}
 	for _, f := range o.Files {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep/connectors"
 	"lockstep/engine"
 )
 
@@ -72,7 +73,7 @@ func printSaved(w io.Writer, s *session, b engine.SavedBackfill) {
 	}
 	from := ""
 	if len(b.Asked.Files) > 0 && b.Asked.Dir != "." {
-		from = " (from " + shellWord(b.Asked.Dir) + ")"
+		from = " (from " + connectors.ShellWord(b.Asked.Dir) + ")"
 	}
 	fmt.Fprintf(w, "%s: backfill %s ·%s%s · %s of %s folded (%s of %s) · saved %s\n", s.script.Name, b.ID, oneLine(flagsOf(b.Asked)), from,
 		thousands(int64(b.Files)), plural(int64(b.FilesOf), "file"), size(b.Bytes), size(b.BytesOf), ago(time.Since(b.At)))

@@ -51,7 +51,7 @@ older states are thinned out with time.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch newOutput := outputs[o.format]; {
 			case !cmd.Flags().Changed("batch"):
-				return &usageError{"diff needs --batch", "etl history " + shellWord(args[0]) + " lists the batches"}
+				return &usageError{"diff needs --batch", "etl history " + connectors.ShellWord(args[0]) + " lists the batches"}
 			case o.rows < 0 || o.batch < 0:
 				return &usageError{"--rows and --batch cannot be negative", "--rows 0 shows all"}
 			case newOutput == nil:

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"lockstep/connectors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,14 +37,14 @@ func takesFiles(cmd *cobra.Command) *cobra.Command {
 				return &usageError{"--attach names database " + name + " twice", ""}
 			}
 			g.attach[name] = file
-			g.flags += " --attach " + shellWord(a)
+			g.flags += " --attach " + connectors.ShellWord(a)
 		}
 		if *envFile != "" {
 			env, warning, err := readEnvFile(*envFile)
 			if err != nil {
 				return err
 			}
-			g.flags += " --env-file " + shellWord(*envFile)
+			g.flags += " --env-file " + connectors.ShellWord(*envFile)
 			if g.env = env; warning != "" {
 				warn(cmd, "%s", warning)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep/connectors"
 	"lockstep/sql"
 )
 
@@ -126,7 +127,7 @@ func sayNext(cmd *cobra.Command, files []newFile) error {
 	for i, f := range files {
 		paths[i] = f.path
 	}
-	pipeline := shellWord(files[0].path)
+	pipeline := connectors.ShellWord(files[0].path)
 	next := []string{"etl check " + pipeline, "etl run " + pipeline, "etl query " + pipeline + " 'FROM " + sinkOf(files[0]) + "'"}
 	if asJSON(cmd) {
 		printJSON(out, map[string][]string{"wrote": paths, "next": next})
@@ -148,15 +149,4 @@ func sinkOf(pipeline newFile) string {
 		return "etl.status" // cannot be: what init writes was compiled
 	}
 	return script.Sinks[0].Name.String()
-}
-
-// shellWord quotes a path where a shell would split or expand it.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r == '/' || r == '.' || r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r == '=' || r > 0x7f
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return `'` + strings.ReplaceAll(s, `'`, `'\''`) + `'`
 }

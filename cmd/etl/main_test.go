@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"lockstep/connectors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,13 +129,13 @@ func TestHuman(t *testing.T) {
 		{size(999), "999 B"}, {size(1000), "1.0 kB"}, {size(3_140_000), "3.1 MB"}, {size(5e15), "5000.0 TB"},
 		{ago(-time.Hour), "just now"}, {ago(30 * time.Second), "30 s ago"}, {ago(4 * time.Minute), "4 min ago"}, {ago(30 * time.Hour), "30 h ago"}, {ago(72 * time.Hour), "3 days ago"},
 		{oneLine("a\tb\x00\u009b"), `a\tb\x00\x9b`}, {oneLine("日本"), "日本"},
-		{shellWord("it's"), `'it'\''s'`}, {shellWord("a/b-c.sql"), "a/b-c.sql"}, {shellWord(""), "''"},
+		{connectors.ShellWord("it's"), `'it'\''s'`}, {connectors.ShellWord("a/b-c.sql"), "a/b-c.sql"}, {connectors.ShellWord(""), "''"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
 		}
 	}
-	out, err := exec.Command("sh", "-c", "printf %s "+shellWord("a $b `c` \"d\" 'e' *")).Output()
+	out, err := exec.Command("sh", "-c", "printf %s "+connectors.ShellWord("a $b `c` \"d\" 'e' *")).Output()
 	if err != nil || string(out) != "a $b `c` \"d\" 'e' *" {
 		t.Errorf("the shell reads %q (%v)", out, err)
 	}

@@ -73,7 +73,7 @@ func withScript(ctx context.Context, script *sql.Script, fn func(*session) error
 	if err != nil {
 		return err
 	}
-	s := &session{wiring: w, shell: shellWord(script.File) + givenIn(ctx).flags}
+	s := &session{wiring: w, shell: connectors.ShellWord(script.File) + givenIn(ctx).flags}
 	defer func() {
 		s.dated(ctx, err)
 		err = s.diskFull(err)

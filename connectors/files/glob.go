@@ -196,9 +196,9 @@ func (p pattern) stat(id string) (*file, error) {
 
 func (p pattern) abs(id string) string { return filepath.Join(p.prefix, filepath.FromSlash(id)) }
 
-// Matches tells whether a path is of a pattern, which is read as the glob of a source is.
+// Matches tells whether a path is of a pattern, which is read as the glob of a source is, or is itself the path.
 func Matches(pattern, path string) bool {
-	return match(filepath.ToSlash(pattern), filepath.ToSlash(path))
+	return pattern == path || match(filepath.ToSlash(pattern), filepath.ToSlash(path))
 }
 
 // match knows *, **, ? and [..]; braces are ordinary characters, as they are for DuckDB.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
@@ -87,7 +86,7 @@ func (s *Source) waysOn(id string, gone bool) string {
 	if !gone {
 		ways = "or go on:\n  " + s.taking(id) + "\n"
 	}
-	return ways + "  etl accept-loss FILE --source " + word(s.spec.Name) + " --split " + word(id) + "    keeps what the table has of it"
+	return ways + "  etl accept-loss FILE --source " + connectors.ShellWord(s.spec.Name) + " --split " + connectors.ShellWord(id) + "    keeps what the table has of it"
 }
 
 // taking is the command that makes the table what it would be had a file always been what it is now.
@@ -96,17 +95,5 @@ func (s *Source) taking(id string) string {
 	if f, err := s.pattern.stat(id); err == nil && f == nil {
 		does = "takes its rows out: it is gone"
 	}
-	return "etl backfill FILE --files " + word(id) + "    " + does
-}
-
-// word writes a text as one word of a shell.
-func word(text string) string {
-	if strings.IndexFunc(text, func(r rune) bool { return r < 0x80 && !strings.ContainsRune("._/-=", r) && !isWord(r) }) < 0 {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
-func isWord(r rune) bool {
-	return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+	return "etl backfill FILE --files " + connectors.ShellWord(id) + "    " + does
 }

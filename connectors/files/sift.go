@@ -3,12 +3,10 @@ package files
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/duckdb/duckdb-go/v2"
 
 	"lockstep/connectors"
 	"lockstep/engine/duck"
@@ -114,10 +112,7 @@ func (s *Source) unexplained(sus suspect, err error) error {
 }
 
 // blamesInput tells the errors of DuckDB that a row may have caused.
-func blamesInput(ctx context.Context, err error) bool {
-	var d *duckdb.Error
-	return ctx.Err() == nil && errors.As(err, &d) && d.Type != duckdb.ErrorTypeOutOfMemory && d.Type != duckdb.ErrorTypeInterrupt
-}
+func blamesInput(ctx context.Context, err error) bool { return ctx.Err() == nil && duck.ByRow(err) }
 
 // explainComputed finds the computed column or the check that made a statement fail: nothing else in
 // it can. Each is evaluated alone, over the records of the files.

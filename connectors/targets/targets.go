@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"unicode"
 
 	"lockstep/checkpoints"
 	"lockstep/connectors"
@@ -78,20 +77,10 @@ func (o Owner) Taken(sink connectors.SinkSpec) error {
 		reason += " of " + o.File
 		if _, err := os.Stat(o.File); errors.Is(err, fs.ErrNotExist) {
 			reason += ", which is not there any more"
-			hint = "if this is that file under a new name, say so, and it goes on where it stopped:\n  etl rename " + shellWord(o.Pipeline) + " FILE\nOtherwise choose another table"
+			hint = "if this is that file under a new name, say so, and it goes on where it stopped:\n  etl rename " + connectors.ShellWord(o.Pipeline) + " FILE\nOtherwise choose another table"
 		}
 	}
 	return &connectors.TargetError{Table: sink.Name, Reason: reason, Hint: hint}
-}
-
-// shellWord quotes what a shell would not take as one word.
-func shellWord(name string) string {
-	if strings.IndexFunc(name, func(r rune) bool {
-		return r < 0x80 && r != '_' && r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	}) < 0 {
-		return name
-	}
-	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 }
 
 // CheckNames refuses names that the engine needs for itself.
