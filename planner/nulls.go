@@ -87,6 +87,9 @@ func (f *nullFolder) isNull(stmt string) bool {
 		return false
 	}
 	o, _ := exprs[0].(object)
+	for text(o, "expression_class") == "BOUND_CAST" { // a column of a NULL without a type is made one of INTEGER
+		o = child(o, "child")
+	}
 	return text(o, "expression_class") == "BOUND_CONSTANT" && isSet(child(o, "value"), "is_null")
 }
 
