@@ -29,7 +29,7 @@ func TestKillDeeds(t *testing.T) {
 						counted++
 					}
 				}
-				t.Logf("%d kills", counted)
+				count(t, destination, name+" killed at random", counted)
 			})
 		}
 	}

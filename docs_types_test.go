@@ -64,16 +64,39 @@ var docTypes = []docType{
 	{"UNION(n INTEGER, s VARCHAR)", [3]string{"1", "x", "3"}},
 }
 
-// docUses are the places of a value in a pipeline, one column of the table each. %s is the type.
+// docUses are the places of a value in a pipeline: columns of a SELECT grouped by k, or a whole one. TYPE is the
+// type, SOURCE the source.
 var docUses = []string{
-	"PRIMARY KEY (k) AS SELECT k, count(v) AS n FROM %[2]s GROUP BY k",
-	"PRIMARY KEY (v) AS SELECT v, count(*) AS n FROM %[2]s GROUP BY v",
-	"PRIMARY KEY (k) AS SELECT k, min(v) AS least, max(v) AS most FROM %[2]s GROUP BY k",
-	"PRIMARY KEY (k) AS SELECT k, sum(v) AS x FROM %[2]s GROUP BY k",
-	"PRIMARY KEY (k) AS SELECT k, avg(v) AS x FROM %[2]s GROUP BY k",
-	"PRIMARY KEY (k) AS SELECT k, CAST(max(t) AS %[1]s) AS x FROM %[2]s GROUP BY k",
-	"PRIMARY KEY (k) AS SELECT k, count(DISTINCT v) AS n FROM %[2]s GROUP BY k",
-	"PRIMARY KEY (k) AS SELECT k, v FROM %[2]s QUALIFY row_number() OVER (PARTITION BY k ORDER BY t DESC) = 1",
+	"count(v) AS n",
+	"PRIMARY KEY (v) AS SELECT v, count(*) AS n FROM SOURCE GROUP BY v",
+	"min(v) AS least, max(v) AS most",
+	"sum(v) AS total",
+	"avg(v) AS mean",
+	"CAST(max(t) AS TYPE) AS x",
+	"count(DISTINCT v) AS different",
+	"PRIMARY KEY (k) AS SELECT k, v FROM SOURCE QUALIFY row_number() OVER (PARTITION BY k ORDER BY t DESC) = 1",
+}
+
+func typeSource(i int) string { return fmt.Sprintf("s%d", i) }
+
+// docSinks are the tables of some uses of a type; the columns share one.
+func docSinks(i int, uses []string) string {
+	var columns, tables []string
+	for _, use := range uses {
+		if strings.HasPrefix(use, "PRIMARY KEY") {
+			tables = append(tables, use)
+		} else {
+			columns = append(columns, use)
+		}
+	}
+	if len(columns) > 0 {
+		tables = append(tables, "PRIMARY KEY (k) AS SELECT k, "+strings.Join(columns, ", ")+" FROM SOURCE GROUP BY k")
+	}
+	text := ""
+	for n, table := range tables {
+		text += fmt.Sprintf("CREATE SINK m.t%d_%d %s;\n", i, n, table)
+	}
+	return strings.NewReplacer("TYPE", docTypes[i].name, "SOURCE", typeSource(i)).Replace(text)
 }
 
 // testTypes plans every type in every place. What the planner takes is then run, over CSV and over
@@ -118,15 +141,13 @@ func testTypes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		source := fmt.Sprintf("s%d", i)
 		declare := func(format string) string {
-			return fmt.Sprintf("CREATE SOURCE %s (k INTEGER, t VARCHAR, v %s) FROM '%s/%d/*.%s';\n", source, typ.name, format, i, format)
+			return fmt.Sprintf("CREATE SOURCE %s (k INTEGER, t VARCHAR, v %s) FROM '%s/%d/*.%s';\n", typeSource(i), typ.name, format, i, format)
 		}
 		var cells []string
-		sinks, inPostgres := "", ""
+		var uses, inPostgres []string
 		for u, use := range docUses {
-			sink := fmt.Sprintf("CREATE SINK m.t%d_%d ", i, u) + fmt.Sprintf(use+"%[3]s", typ.name, source, ";\n")
-			result, ok := planned(t, "ATTACH 'm.duckdb' AS m;\n"+declare("csv")+sink)
+			result, ok := planned(t, "ATTACH 'm.duckdb' AS m;\n"+declare("csv")+docSinks(i, []string{use}))
 			if !ok {
 				short, _, _ := strings.Cut(typ.name, "(")
 				why := strings.ReplaceAll(strings.ReplaceAll(result, typ.name, "…"), " "+short+" ", " … ")
@@ -135,21 +156,21 @@ func testTypes(t *testing.T) {
 			}
 			cells = append(cells, result)
 			if ok {
-				sinks += sink
+				uses = append(uses, use)
 			}
 			counts := u == 0 || u == 3 || u == 4 // nothing of the values themselves
 			if ok && (counts || postgres.TypeName(typ.name) != "" && typ.name != "TIMESTAMP_NS") && postgres.TypeName(result) != "" {
-				inPostgres += sink
+				inPostgres = append(inPostgres, use)
 			}
 		}
-		if sinks != "" {
-			csv += declare("csv") + sinks
+		if len(uses) > 0 {
+			csv += declare("csv") + docSinks(i, uses)
 			if stored == typ.name {
-				parquet += declare("parquet") + sinks
+				parquet += declare("parquet") + docSinks(i, uses)
 			}
 		}
-		if inPostgres != "" && server != "" {
-			server += declare("csv") + inPostgres
+		if len(inPostgres) > 0 && server != "" {
+			server += declare("csv") + docSinks(i, inPostgres)
 		}
 		yes := func(cell string) string {
 			if cell == "no" {

@@ -219,7 +219,7 @@ func TestKillBackfill(t *testing.T) {
 			t.Parallel()
 			const days = 12
 			d := newDaily(t, etl, newJob, days)
-			start, counted := time.Now(), 0
+			start, counted, anywhere := time.Now(), 0, 0
 			for again := true; again; again = time.Since(start) < soak() {
 				for _, name := range backfillFailpoints(destination) {
 					for range kills {
@@ -240,11 +240,11 @@ func TestKillBackfill(t *testing.T) {
 						d.expect()
 					}
 				}
-				for range 5 * kills { // and anywhere
+				for range max(2, envInt("LOCKSTEP_RANDOM_KILLS", 5)/3) { // and anywhere
 					d.goWrong(rand.IntN(4) == 0)
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(600*time.Millisecond))))
 					if d.killed(exec.CommandContext(ctx, d.etl, d.backfill()...)) {
-						counted++
+						anywhere++
 					}
 					cancel()
 					d.expect()
@@ -252,7 +252,9 @@ func TestKillBackfill(t *testing.T) {
 				}
 				d.must("reconcile", "d.sql")
 			}
-			t.Logf("%d kills of a backfill, 0 wrong; %d went on from what was saved", counted, d.used)
+			count(t, destination, "backfill killed at a failpoint", counted)
+			count(t, destination, "backfill killed at random", anywhere)
+			t.Logf("%d kills of a backfill, %d of them at random, 0 wrong; %d went on from what was saved", counted+anywhere, anywhere, d.used)
 			if d.used == 0 {
 				t.Error("nothing went on from what was saved")
 			}

@@ -104,6 +104,7 @@ func TestKillCorrections(t *testing.T) {
 			for _, name := range correctionFailpoints(destination, command) {
 				n := counted[destination+" "+command+" "+name]
 				t.Logf("%-9s %-7s %-18s %5d kills", destination, command, name, n)
+				count(t, destination, command+" killed at a failpoint", n)
 				if total += n; n == 0 && !t.Failed() && (destination == "duckdb" || pgtest.Available()) {
 					t.Errorf("%s %s %s: no kill", destination, command, name)
 				}
@@ -157,6 +158,7 @@ func TestKillCorrectionsAtRandom(t *testing.T) {
 					}
 				}
 				j.expectRight()
+				count(t, destination, command+" killed at random", counted)
 				t.Logf("%d kills at random, 0 wrong, in %.0f s", counted, time.Since(start).Seconds())
 			})
 		}

@@ -267,10 +267,7 @@ func TestRandomApplyOnPostgres(t *testing.T) {
 
 func testRandomApply(t *testing.T, dsn func() string, want int) {
 	accepted, kinds := 0, map[string]int{}
-	check := rapid.MakeCheck(func(rt *rapid.T) {
-		if accepted >= want {
-			return
-		}
+	plannertest.Draw(t, func() bool { return accepted >= want }, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		if err != nil {
 			rt.Fatal(err)
@@ -356,9 +353,6 @@ func testRandomApply(t *testing.T, dsn func() string, want int) {
 		}
 		accepted++
 	})
-	for accepted < want && !t.Failed() {
-		check(t)
-	}
 	t.Logf("%d random pipelines became others: %v", accepted, kinds)
 }
 

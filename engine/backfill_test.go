@@ -290,12 +290,7 @@ func testRandomBackfills(t *testing.T, cases int, dsn func() string) {
 	if testing.Short() {
 		cases = min(cases, 16)
 	}
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("LOCKSTEP_SEED"); s != "" {
-		fmt.Sscan(s, &seed)
-	}
-	t.Logf("LOCKSTEP_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 7))
+	random := rand.New(rand.NewPCG(plannertest.Seed(t), 7))
 	names := slices.Sorted(maps.Keys(backfillPipelines))
 	did := map[string]int{}
 	for n, at := 0, 0; n < cases; at++ {

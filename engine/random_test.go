@@ -36,10 +36,7 @@ func testRandomPipelines(t *testing.T, dsn func() string) {
 	want := max(10, plannertest.Cases()/40) // each takes twenty times as long as one of the planner's
 	shapes := map[string]bool{}
 	accepted, batches := 0, 0
-	check := rapid.MakeCheck(func(rt *rapid.T) {
-		if accepted >= want {
-			return
-		}
+	plannertest.Draw(t, func() bool { return accepted >= want }, func(rt *rapid.T) {
 		sinks := plannertest.Sinks(rt)
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		if err != nil {
@@ -96,9 +93,6 @@ func testRandomPipelines(t *testing.T, dsn func() string) {
 		accepted++
 		shapes[plan.Hash.ID] = true
 	})
-	for accepted < want && !t.Failed() {
-		check(t)
-	}
 	t.Logf("%d random pipelines in %d batches, each by a process of its own; %d distinct plans", accepted, batches, len(shapes))
 }
 

@@ -18,6 +18,11 @@ func Compile(ctx context.Context, script *sql.Script, infer Infer) (*Plan, error
 		return nil, err
 	}
 	defer eng.Close()
+	return compileIn(ctx, eng, script, infer)
+}
+
+// compileIn plans in an engine that has nothing but what plans left in it.
+func compileIn(ctx context.Context, eng *duck.Engine, script *sql.Script, infer Infer) (*Plan, error) {
 	p := &planning{
 		eng: eng, script: script, tables: tables{}, casts: map[string]string{}, types: map[string]string{},
 		plan:  &Plan{Script: script, Name: script.Name},

@@ -22,10 +22,7 @@ func TestRandomRanges(t *testing.T) {
 	}
 	eng := openEngine(t, 1)
 	drawn, whole, corrected, sinks := 0, map[string]int{}, 0, 0
-	check := rapid.MakeCheck(func(t *rapid.T) {
-		if corrected >= want {
-			return
-		}
+	plannertest.Draw(t, func() bool { return corrected >= want }, func(t *rapid.T) {
 		query, plan := drawnPlan(t, rapid.SampledFrom([]string{"", "", "WITH (files = 'replace')"}).Draw(t, "with"))
 		if plan == nil {
 			return
@@ -80,13 +77,6 @@ func TestRandomRanges(t *testing.T) {
 		corrected++
 		sinks += min(1, len(plan.Sinks)-1)
 	})
-	for corrected < want && !t.Failed() {
-		before := drawn
-		check(t)
-		if drawn == before {
-			break
-		}
-	}
 	t.Logf("%d plans: %d ranges corrected, %d of them of two sinks; everything for %v", drawn, corrected, sinks, whole)
 	if drawn >= 100 && 3*corrected < drawn {
 		t.Error("fewer than a third of the predicates were taken down to the input")

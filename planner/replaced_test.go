@@ -19,10 +19,7 @@ func TestRandomReplacedFiles(t *testing.T) {
 	}
 	eng := openEngine(t, 1)
 	drawn, accepted := 0, 0
-	check := rapid.MakeCheck(func(t *rapid.T) {
-		if accepted >= want {
-			return
-		}
+	plannertest.Draw(t, func() bool { return accepted >= want }, func(t *rapid.T) {
 		drawn++
 		query, plan := drawnPlan(t, "WITH (files = 'replace')")
 		if plan == nil {
@@ -70,13 +67,6 @@ func TestRandomReplacedFiles(t *testing.T) {
 		}
 		accepted++
 	})
-	for accepted < want && !t.Failed() {
-		before := drawn
-		check(t)
-		if drawn == before {
-			break
-		}
-	}
 	t.Logf("%d queries: %d accepted", drawn, accepted)
 	if drawn >= 100 && 2*accepted < drawn {
 		t.Error("fewer than half of the queries were accepted")

@@ -4,9 +4,7 @@ package plannertest
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"pgregory.net/rapid"
@@ -333,14 +331,6 @@ func (g *gen) rolledUp(r rel, level bool) (string, []genCol) {
 	by := g.pick("sets", forms...)
 	sql := "SELECT " + strings.Join(items, ", ") + " FROM " + r.sql + g.where(r) + " GROUP BY " + by
 	return sql + g.pick("having", "", "", " HAVING grouping("+columns[0]+") = 0", " HAVING count(*) > 1 OR grouping("+list+") > 0"), cols
-}
-
-// Cases is how many cases a test of random pipelines wants: LOCKSTEP_CASES, or a few.
-func Cases() int {
-	if n, err := strconv.Atoi(os.Getenv("LOCKSTEP_CASES")); err == nil {
-		return n
-	}
-	return 100
 }
 
 // Sink is a SELECT over t and the columns that are its key.
