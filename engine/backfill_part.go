@@ -112,13 +112,14 @@ func partState(step planner.Step) string { return duck.Quote("_part_" + step.Sta
 
 // upTo folds in what runs committed since, and makes sure that what is taken over still is what it was.
 func (b *backfill) upTo(ctx context.Context, head connectors.Head) error {
+	taken := b.takenSplits()
 	for seq := b.part.manifest.Seq + 1; seq <= head.Manifest.Seq; seq++ {
 		ranges, err := b.Destination.Consumed(ctx, b.Plan.Name, seq)
 		if err != nil {
 			return err
 		}
 		for _, r := range ranges {
-			if slices.ContainsFunc(b.splits, func(s stands) bool { return s.taken && s.source.Name == r.Source && s.Split == r.Split }) {
+			if taken[r.Source][r.Split] != nil {
 				return errTaken
 			}
 		}
@@ -131,20 +132,15 @@ func (b *backfill) upTo(ctx context.Context, head connectors.Head) error {
 		}
 	}
 	for _, source := range b.readSources() {
-		if !slices.ContainsFunc(b.splits, func(s stands) bool { return s.taken && s.source.Name == source.Name }) {
+		ours := taken[source.Name]
+		if len(ours) == 0 {
 			continue
 		}
-		taken := func(st connectors.Standing) bool {
-			return slices.ContainsFunc(b.splits, func(s stands) bool { return s.taken && s.source.Name == source.Name && s.Split == st.Split })
-		}
-		found, err := b.Sources[source.Name].Survey(ctx, b.position[source.Name], taken)
+		found, err := b.Sources[source.Name].Survey(ctx, b.position[source.Name], func(st connectors.Standing) bool { return ours[st.Split] != nil })
 		if err != nil {
 			return err
 		}
-		for _, s := range b.splits {
-			if !s.taken || s.source.Name != source.Name {
-				continue
-			}
+		for _, s := range ours {
 			at := slices.IndexFunc(found, func(st connectors.Standing) bool { return st.Split == s.Split })
 			if at < 0 || found[at].State != s.State || found[at].Now.Next.Size != s.Now.Next.Size || found[at].Now.Next.ModTime != s.Now.Next.ModTime {
 				return errTaken
@@ -152,6 +148,22 @@ func (b *backfill) upTo(ctx context.Context, head connectors.Head) error {
 		}
 	}
 	return nil
+}
+
+// takenSplits are those that are taken over, by their source and their name.
+func (b *backfill) takenSplits() map[string]map[string]*stands {
+	out := map[string]map[string]*stands{}
+	for i := range b.splits {
+		s := &b.splits[i]
+		if !s.taken {
+			continue
+		}
+		if out[s.source.Name] == nil {
+			out[s.source.Name] = map[string]*stands{}
+		}
+		out[s.source.Name][s.Split] = s
+	}
+	return out
 }
 
 // commit brings the range into the live state, position and tables, under the lease.
