@@ -110,7 +110,7 @@ func (d *Destination) createTargetsTx(ctx context.Context, change *connectors.Ch
 		case !owned:
 			err = d.createTargetTx(ctx, change.Manifest.Pipeline, s.Sink)
 		case own.Pipeline != change.Manifest.Pipeline:
-			err = own.Taken(s.Sink)
+			err = own.Taken(s.Sink, d.file)
 		}
 		if err == nil {
 			err = d.findOut(ctx, s.Sink)

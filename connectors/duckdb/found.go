@@ -24,7 +24,7 @@ func (d *Destination) Found(ctx context.Context, pipeline string, sink connector
 	}
 	own, owned := owners[targets.Key(schemaOf(sink), sink.Table)]
 	if owned && own.Pipeline != pipeline {
-		return none, own.Taken(sink)
+		return none, own.Taken(sink, d.file)
 	}
 	comment, exists, err := d.comment(ctx, sink)
 	if err != nil {

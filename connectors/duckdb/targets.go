@@ -60,7 +60,7 @@ func (d *Destination) CheckTargets(ctx context.Context, head connectors.Head, si
 
 func (d *Destination) checkTarget(ctx context.Context, m checkpoints.Manifest, sink connectors.SinkSpec, owners map[string]targets.Owner) error {
 	own, owned := owners[targets.Key(schemaOf(sink), sink.Table)]
-	rows, err := targets.Kept(m, sink, own, owned)
+	rows, err := targets.Kept(m, sink, own, owned, d.file)
 	if err == nil && !owned {
 		_, err = d.checkFree(ctx, sink)
 	} else if err == nil {

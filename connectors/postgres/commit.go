@@ -200,7 +200,7 @@ func (d *Destination) createTargetsTx(ctx context.Context, tx *tx, change *conne
 		case !owned:
 			err = createTargetTx(ctx, tx, change.Manifest.Pipeline, s.Sink)
 		case own.Pipeline != change.Manifest.Pipeline:
-			err = own.Taken(s.Sink)
+			err = own.Taken(s.Sink, d.file)
 		}
 		if err != nil {
 			return err

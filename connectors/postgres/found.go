@@ -30,7 +30,7 @@ func (d *Destination) Found(ctx context.Context, pipeline string, sink connector
 		}
 		own, owned := owners[targets.Key(schemaOf(sink), sink.Table)]
 		if owned && own.Pipeline != pipeline {
-			return own.Taken(sink)
+			return own.Taken(sink, d.file)
 		}
 		there, err := find(ctx, tx, sink)
 		if err != nil {

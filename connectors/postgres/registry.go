@@ -238,7 +238,7 @@ func (d *Destination) Adopt(ctx context.Context, head connectors.Head, sinks []c
 			if err := tx.script(ctx, "COMMENT ON TABLE "+tableOf(sink)+" IS "+duck.Literal(marked)); err != nil {
 				return err
 			}
-			if err := checkTarget(ctx, tx, head.Manifest, sink, owners); err != nil {
+			if err := d.checkTarget(ctx, tx, head.Manifest, sink, owners); err != nil {
 				return err
 			}
 			tables = append(tables, sink.Name)

@@ -63,7 +63,7 @@ func (d *Destination) CheckTargets(ctx context.Context, head connectors.Head, si
 		}
 		var errs []error // all sinks are looked at: the analyst sees every difference at once
 		for _, sink := range sinks {
-			errs = append(errs, checkTarget(ctx, tx, head.Manifest, sink, owners))
+			errs = append(errs, d.checkTarget(ctx, tx, head.Manifest, sink, owners))
 		}
 		return errors.Join(errs...)
 	})
@@ -79,9 +79,9 @@ func (d *Destination) checkHead(ctx context.Context, tx *tx, pipeline string, se
 	return err
 }
 
-func checkTarget(ctx context.Context, tx *tx, m checkpoints.Manifest, sink connectors.SinkSpec, owners map[string]targets.Owner) error {
+func (d *Destination) checkTarget(ctx context.Context, tx *tx, m checkpoints.Manifest, sink connectors.SinkSpec, owners map[string]targets.Owner) error {
 	own, owned := owners[targets.Key(schemaOf(sink), sink.Table)]
-	rows, err := targets.Kept(m, sink, own, owned)
+	rows, err := targets.Kept(m, sink, own, owned, d.file)
 	if err == nil && !owned {
 		_, err = checkFree(ctx, tx, sink)
 	} else if err == nil {

@@ -56,28 +56,35 @@ func Unmarked(comment, pipeline, identity string) string {
 }
 
 // Kept compares the record of a sink's table with the manifest. Without an error and not owned, the table is
-// to be made or taken over; owned, it must have so many rows.
-func Kept(m checkpoints.Manifest, sink connectors.SinkSpec, own Owner, owned bool) (rows int64, err error) {
+// to be made or taken over; owned, it must have so many rows. file is that of the pipeline.
+func Kept(m checkpoints.Manifest, sink connectors.SinkSpec, own Owner, owned bool, file string) (rows int64, err error) {
 	counted, recorded := m.Sinks[sink.Name]
 	switch {
 	case !owned && recorded:
 		return 0, &connectors.DamagedError{What: "the record of table " + sink.Name, Reason: "the pipeline counts its rows, but etl.targets does not list it"}
 	case owned && own.Pipeline != m.Pipeline:
-		return 0, own.Taken(sink)
+		return 0, own.Taken(sink, file)
 	case owned && !recorded:
 		return 0, &connectors.DamagedError{What: "the record of table " + sink.Name, Reason: fmt.Sprintf("etl.targets lists it, but manifest %d does not count its rows", m.Seq)}
 	}
 	return counted.Rows, nil
 }
 
-// Taken says that the table has another pipeline: it may be this one under the name of its file before.
-func (o Owner) Taken(sink connectors.SinkSpec) error {
+// Taken says that the table has another pipeline than that of a file: it may be this one under the name that its
+// file had, or that the file gave it, before.
+func (o Owner) Taken(sink connectors.SinkSpec, file string) error {
 	reason, hint := "it belongs to pipeline "+o.Pipeline, "choose another table; a table has one pipeline"
-	if o.File != "" {
+	rename := ", say so, and it goes on where it stopped:\n  etl rename " + connectors.ShellWord(o.Pipeline) + " FILE\nOtherwise "
+	switch {
+	case o.File == "":
+	case o.File == file:
+		reason += ", as this file named it before"
+		hint = "if it is the same pipeline under a new name" + rename + "put the old name back"
+	default:
 		reason += " of " + o.File
 		if _, err := os.Stat(o.File); errors.Is(err, fs.ErrNotExist) {
 			reason += ", which is not there any more"
-			hint = "if this is that file under a new name, say so, and it goes on where it stopped:\n  etl rename " + connectors.ShellWord(o.Pipeline) + " FILE\nOtherwise choose another table"
+			hint = "if this is that file under a new name" + rename + "choose another table"
 		}
 	}
 	return &connectors.TargetError{Table: sink.Name, Reason: reason, Hint: hint}
