@@ -98,6 +98,9 @@ func orderedUnion(u *Union) Node {
 		}
 		out.Ins = append(out.Ins, meet(&Project{In: b.in, Exprs: picked}))
 	}
+	if flat := meet(out).(*Union); len(flat.Ins) > len(out.Ins) { // what was between two unions is gone
+		return meet(&Project{In: orderedUnion(flat), Exprs: restore})
+	}
 	return restored(&Project{In: out, Exprs: restore})
 }
 
