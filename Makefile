@@ -4,7 +4,7 @@ export GOFLAGS := -tags=duckdb_arrow $(GOFLAGS)
 export CGO_ENABLED := 1
 
 RELEASE := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-FUZZTIME ?= 4s
+FUZZTIME ?= 3s
 SOAK ?= 10m
 AT_LEAST ?= 3000
 
@@ -26,8 +26,8 @@ SEED = $(shell find . -name '*.go' | LC_ALL=C sort | xargs cat | cksum | cut -d 
 test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
 	LOCKSTEP_SEED=$(SEED) $(MAKE) -j3 test-random test-faults test-race test-docs test-engine test-rest test-corrections test-postgres-18 fuzz
 
-# `make lint` has vetted everything.
-TEST := go test -vet=off -timeout 40m
+# `make lint` has vetted everything, and nobody looks at the binaries with a debugger.
+TEST := go test -vet=off -ldflags=-w -timeout 40m
 
 # The race detector watches the packages, and of the engine and the scripts those tests, that have more than one
 # goroutine.
@@ -58,7 +58,7 @@ test-random:
 	LOCKSTEP_CASES=2000 $(TEST) -count 1 -v -run '^TestRandomQueries$$' ./planner
 
 test-corrections:
-	LOCKSTEP_CASES=1000 $(TEST) -count 1 -v -run '^TestRandom(Pipelines|Apply|Backfills.*)$$' ./engine
+	LOCKSTEP_CASES=910 $(TEST) -count 1 -v -run '^TestRandom(Pipelines|Apply|Backfills.*)$$' ./engine
 	LOCKSTEP_CASES=600 $(TEST) -count 1 -v -run '^TestRandomRanges$$' ./planner
 
 soak: ## kill the real binary, its server and its connections for 4 x $(SOAK), then draw random queries for $(SOAK)
@@ -72,11 +72,11 @@ lint: ## formatting and vet
 	go vet -tags=duckdb_arrow,failpoints ./connectors/...
 
 fuzz: ## every fuzzer for $(FUZZTIME)
-	go test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) ./sql
-	go test -run '^$$' -fuzz '^FuzzDecodeSegment$$' -fuzztime $(FUZZTIME) ./checkpoints
-	go test -run '^$$' -fuzz '^FuzzCompile$$' -fuzztime $(FUZZTIME) ./planner
-	go test -run '^$$' -fuzz '^FuzzHeader$$' -fuzztime $(FUZZTIME) ./connectors/files
-	go test -run '^$$' -fuzz '^FuzzJSONLine$$' -fuzztime $(FUZZTIME) ./connectors/files
+	go test -vet=off -ldflags=-w -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) ./sql
+	go test -vet=off -ldflags=-w -run '^$$' -fuzz '^FuzzDecodeSegment$$' -fuzztime $(FUZZTIME) ./checkpoints
+	go test -vet=off -ldflags=-w -run '^$$' -fuzz '^FuzzCompile$$' -fuzztime $(FUZZTIME) ./planner
+	go test -vet=off -ldflags=-w -run '^$$' -fuzz '^FuzzHeader$$' -fuzztime $(FUZZTIME) ./connectors/files
+	go test -vet=off -ldflags=-w -run '^$$' -fuzz '^FuzzJSONLine$$' -fuzztime $(FUZZTIME) ./connectors/files
 
 bench: build ## measure against named baselines; ratios are printed
 	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./engine/bench ./connectors/postgres

@@ -101,11 +101,7 @@ func (p *docPage) section(t *testing.T, heading string) string {
 
 // TestDocs is what needs the real binary.
 func TestDocs(t *testing.T) {
-	bin := t.TempDir()
-	build := exec.Command("go", "build", "-tags", "duckdb_arrow", "-o", filepath.Join(bin, "etl"), "./cmd/etl")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := filepath.Dir(buildETL(t, "duckdb_arrow"))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	putDuckDB(t, bin)
 	t.Run("blocks", testBlocks)

@@ -44,6 +44,9 @@ func count(t *testing.T, destination, kind string, n int) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	for _, dir := range builds.dirs {
+		os.RemoveAll(dir)
+	}
 	if total := printFaults(); total < envInt("LOCKSTEP_AT_LEAST", 0) {
 		fmt.Printf("%d faults are too few: LOCKSTEP_AT_LEAST is %d\n", total, envInt("LOCKSTEP_AT_LEAST", 0))
 		code = max(code, 1)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -153,10 +154,29 @@ func (j *job) expectRight() {
 	}
 }
 
+// builds are the binaries of this run of the tests, by their tags: each is linked once.
+var builds struct {
+	sync.Mutex
+	dirs map[string]string
+}
+
 func buildETL(t *testing.T, tags string) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "etl")
-	cmd := exec.Command("go", "build", "-tags", tags, "-o", bin, "./cmd/etl")
+	builds.Lock()
+	defer builds.Unlock()
+	if dir, ok := builds.dirs[tags]; ok {
+		return filepath.Join(dir, "etl")
+	}
+	dir, err := os.MkdirTemp("", "etl-build")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if builds.dirs == nil {
+		builds.dirs = map[string]string{}
+	}
+	builds.dirs[tags] = dir
+	bin := filepath.Join(dir, "etl")
+	cmd := exec.Command("go", "build", "-tags", tags, "-ldflags=-w", "-o", bin, "./cmd/etl")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -180,7 +180,11 @@ func backfill(cmd *cobra.Command, s *session, o backfillOptions) error {
 		b.Warnings[i] = s.secrets.text(w)
 		warn(cmd, "%s: %s", s.script.Name, b.Warnings[i])
 	}
-	if err = o.explained(err); err != nil {
+	if err == nil && o.id != "" && b.Saved == 0 {
+		b.Warnings = append(b.Warnings, "nothing of what was saved is of use any more, so that it began anew: the plan, etl, or a file is another one now")
+		warn(cmd, "%s: %s", s.script.Name, b.Warnings[len(b.Warnings)-1])
+	}
+	if err = o.explained(err, s.shell); err != nil {
 		if asJSON(cmd) && len(b.Outcomes) > 0 {
 			return &partial{err, backfilled{s.script.Name, o.dryRun, false, b}}
 		}
@@ -277,7 +281,7 @@ func flagsOf(o engine.BackfillSpec) (text string) {
 }
 
 // explained makes mistakes of the command line of what is one.
-func (o backfillOptions) explained(err error) error {
+func (o backfillOptions) explained(err error, file string) error {
 	var faults sql.Errors
 	var nobody *engine.NothingNamedError
 	var sink *engine.NoSinkError
@@ -285,7 +289,7 @@ func (o backfillOptions) explained(err error) error {
 	case errors.As(err, &faults):
 		return &faultyFlag{faults}
 	case errors.As(err, &nobody):
-		return &usageError{err.Error() + ": " + strings.Join(o.Files, ", "), "etl files FILE lists them"}
+		return &usageError{err.Error() + ": " + strings.Join(o.Files, ", "), "etl files " + file + " lists them"}
 	case errors.As(err, &sink):
 		return &usageError{err.Error(), ""}
 	case errors.Is(err, planner.ErrTimes):
