@@ -215,24 +215,27 @@ func (s *session) fromFile() string {
 	return here
 }
 
-// named tells which splits some patterns mean: as paths from a folder, as messages write them, or as splits.
+// named tells which splits some patterns mean: as paths from a folder, as messages write them, or as splits; one
+// that was renamed since a run also by its old name.
 func (s *session) named(patterns []string, from string) func(connectors.Standing) bool {
 	if !filepath.IsAbs(from) {
 		from = filepath.Join(s.dir, from)
 	}
-	return func(st connectors.Standing) bool {
-		path := st.Shown
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(s.dir, path)
+	means := func(p, shown, split string) bool {
+		if files.Matches(filepath.Clean(p), shown) || files.Matches(p, split) {
+			return true
 		}
+		if !filepath.IsAbs(shown) {
+			shown = filepath.Join(s.dir, shown)
+		}
+		if !filepath.IsAbs(p) {
+			p = filepath.Join(from, p)
+		}
+		return files.Matches(filepath.Clean(p), shown)
+	}
+	return func(st connectors.Standing) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool {
-			if files.Matches(filepath.Clean(p), st.Shown) || files.Matches(p, st.Split) {
-				return true
-			}
-			if !filepath.IsAbs(p) {
-				p = filepath.Join(from, p)
-			}
-			return files.Matches(filepath.Clean(p), path)
+			return means(p, st.Shown, st.Split) || st.Moved != "" && means(p, strings.TrimSuffix(st.Shown, st.Split)+st.Moved, st.Moved)
 		})
 	}
 }
