@@ -24,18 +24,20 @@ demo: build ## run an example on its files, add a day, run again, show and check
 SEED = $(shell find . -name '*.go' | LC_ALL=C sort | xargs cat | cksum | cut -d ' ' -f 1)
 
 test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
-	LOCKSTEP_SEED=$(SEED) $(MAKE) -j3 test-random test-faults test-race test-docs test-engine test-rest test-corrections test-postgres-18 fuzz
+	LOCKSTEP_SEED=$(SEED) $(MAKE) -j3 test-engine test-random test-docs test-corrections test-faults test-rest test-race test-postgres-18 fuzz
 
 # `make lint` has vetted everything, and nobody looks at the binaries with a debugger.
 TEST := go test -vet=off -ldflags=-w -timeout 40m
 
-# The race detector watches the packages, and of the engine and the scripts those tests, that have more than one
-# goroutine.
+# The race detector watches the packages, and of three those tests, that have more than one goroutine.
 RACED := ^Test(Two|Rows|Failed|FollowWhile|Corrections|Readers|Saved|ResumedBackfill)
+RACED_SCRIPTS := ^(run|follow.*|interrupt|held.*|folders|getenv)$$
+RACED_POSTGRES := ^Test(ForeignWriters|Takeover|OneWins|Stalled.*|Heartbeat|DeadProcess|Wire|Terminated|ServerGone|ForeignLock)$$
 test-race:
-	$(TEST) -race -short ./connectors/postgres/... ./connectors/files ./engine/duck
+	$(TEST) -race ./connectors/postgres -run '$(RACED_POSTGRES)'
+	$(TEST) -race -short ./connectors/postgres/pgtest ./connectors/files ./engine/duck
 	$(TEST) -race -short ./engine -run '$(RACED)'
-	$(TEST) -race ./cmd/etl -run 'TestScript/^(run|follow.*|interrupt|held.*|folders|getenv)$$'
+	$(TEST) -race ./cmd/etl -run 'TestScript/$(RACED_SCRIPTS)'
 
 test-docs: # of the root package all but kills and faults
 	$(TEST) -skip '^Test(Kill|Faults)' .
@@ -44,7 +46,9 @@ test-engine:
 	$(TEST) -short -skip '$(RACED)|$(RANDOM)' ./engine
 
 test-rest:
-	$(TEST) -short -skip '$(RANDOM)' $$(go list ./... | grep -v -e '^lockstep$$' -e '/connectors/postgres' -e '/connectors/files$$' -e '/engine$$' -e '/engine/duck$$')
+	$(TEST) -skip 'TestScript/$(RACED_SCRIPTS)' ./cmd/etl
+	$(TEST) -short -skip '$(RACED_POSTGRES)' ./connectors/postgres
+	$(TEST) -short -skip '$(RANDOM)' $$(go list ./... | grep -v -e '^lockstep$$' -e '/cmd/etl$$' -e '/postgres' -e '/files$$' -e '/engine$$' -e '/duck$$')
 
 test-faults: # processes, servers and connections are killed and cut, and counted by kind
 	LOCKSTEP_KILLS=5 LOCKSTEP_RANDOM_KILLS=9 LOCKSTEP_DEED_KILLS=2 LOCKSTEP_FAULTS=5 LOCKSTEP_AT_LEAST=300 $(TEST) -count 1 -v -run '^Test(Kill|Faults)' .
