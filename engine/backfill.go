@@ -104,8 +104,8 @@ func (s BackfillSpec) from(ctx context.Context, p *Pipeline, head connectors.Hea
 // command changed the pipeline.
 var errTaken = errors.New("the pipeline was changed meanwhile")
 
-// Backfill computes the range and, when agree allows, writes it. agree is asked once with what would be
-// done; nil only looks. While it thinks, runs of the pipeline go on. With spec.Yes nobody is asked.
+// Backfill computes the range and, when agree allows, writes it. agree is asked with what would be done, and
+// again when that is not what it would do any more; nil only looks. While it thinks, runs of the pipeline go on. With spec.Yes nobody is asked.
 func (p *Pipeline) Backfill(ctx context.Context, spec BackfillSpec, patience time.Duration, agree func(Backfill) error) (Backfill, error) {
 	var warnings []string
 	p.warn = func(text string) { warnings = append(warnings, text) }
@@ -129,6 +129,19 @@ func (p *Pipeline) Backfill(ctx context.Context, spec BackfillSpec, patience tim
 }
 
 func (p *Pipeline) backfill(ctx context.Context, spec BackfillSpec, patience time.Duration, agree func(Backfill) error) (Backfill, error) {
+	for {
+		b, err := p.backfillOnce(ctx, spec, patience, agree)
+		if err != errShown {
+			return b, err
+		}
+		p.warn("files, or the pipeline, were changed while it was asked; this is what it comes to now")
+	}
+}
+
+// errShown: what was agreed to is not what would be written any more.
+var errShown = errors.New("it is not what was shown")
+
+func (p *Pipeline) backfillOnce(ctx context.Context, spec BackfillSpec, patience time.Duration, agree func(Backfill) error) (Backfill, error) {
 	head, err := p.Destination.Head(ctx, p.Plan.Name)
 	if err != nil {
 		return Backfill{}, err
@@ -157,6 +170,9 @@ func (p *Pipeline) backfill(ctx context.Context, spec BackfillSpec, patience tim
 	b.lease = lease
 	if err = b.upTo(ctx, head); err != nil && err != errTaken {
 		return b.found, err
+	}
+	if err != nil && !spec.Yes {
+		return b.found, errShown
 	}
 	if err != nil { // under the lease nobody else changes anything
 		if b, err = p.part(ctx, head, spec); err != nil {

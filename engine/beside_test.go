@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
@@ -179,4 +181,35 @@ func TestReadersBesideCorrections(t *testing.T) {
 	if err := errors.Join(err, <-done); err != nil || len(seen) < 5 {
 		t.Errorf("in %d looks at %d meanings: %v", looks, len(seen), err)
 	}
+}
+
+// What was agreed to is what is written: files that change while it is asked are asked about again.
+func TestAskedAgain(t *testing.T) {
+	b := newBackfilled(t, rand.New(rand.NewPCG(8, 8)), "days", "")
+	defer func() { b.o.close() }()
+	if err := b.run(b.o); err != nil {
+		t.Fatal(err)
+	}
+	name := "000." + b.format
+	change := func() { b.write(name, b.rows(b.day())) }
+	change()
+	var shown []engine.Backfill
+	r, err := b.o.Backfill(t.Context(), engine.BackfillSpec{Named: func(s connectors.Standing) bool { return s.Split == name }}, 0, func(found engine.Backfill) error {
+		if shown = append(shown, found); len(shown) == 1 {
+			change()
+		}
+		return nil
+	})
+	if err != nil || len(shown) != 2 {
+		t.Fatalf("asked %d times, %v", len(shown), err)
+	}
+	last := shown[1]
+	if fmt.Sprint(last.Taken, last.Keys) != fmt.Sprint(r.Taken, r.Keys) || len(last.Outcomes) != 1 || last.Outcomes[0].Insert != r.Outcomes[0].Insert || last.Outcomes[0].Update != r.Outcomes[0].Update || last.Outcomes[0].Delete != r.Outcomes[0].Delete {
+		t.Errorf("shown was %+v, done %+v", last, r)
+	}
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "while it was asked") {
+		t.Errorf("warnings are %q", r.Warnings)
+	}
+	b.took(r)
+	b.expect("backfill")
 }

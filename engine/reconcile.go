@@ -30,7 +30,7 @@ type Difference struct {
 func (d Difference) Total() int64 { return d.Missing + d.Extra + d.Different }
 
 // ErrNeverRan says that there is nothing to reconcile.
-var ErrNeverRan = errors.New("nothing to compare: the pipeline never ran")
+var ErrNeverRan = errors.New("nothing to compare: the pipeline never ran; its first run makes the tables")
 
 // maxSamples bounds the differing rows that are shown.
 const maxSamples = 10

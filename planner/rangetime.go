@@ -343,7 +343,7 @@ func Times(ctx context.Context, typ, from, to, zone string) (lo, hi int64, err e
 		into *int64
 	}{{from, &lo}, {to, &hi}} {
 		if !written.MatchString(b.text) {
-			return 0, 0, fmt.Errorf("%w: %s", ErrTimes, b.text)
+			return 0, 0, fmt.Errorf("%w: %s is not written as a date, or a time without an offset", ErrTimes, b.text)
 		}
 		at := "CAST(" + duck.Literal(b.text) + " AS TIMESTAMP)"
 		if typ == "TIMESTAMP WITH TIME ZONE" {

@@ -132,6 +132,8 @@ func single(ctx context.Context, eng *duck.Engine, what, text string) error {
 	switch isRefused := errors.As(err, &r); {
 	case isRefused && strings.HasPrefix(r.msg, "SELECT clause without"):
 		return fault(0, 0, "", "%s begins with no condition", what)
+	case isRefused && r.msg == notOneSelect:
+		return fault(0, len(text), hint, "%s takes one condition", what)
 	case isRefused && (strings.HasPrefix(r.msg, "syntax error at end of input") || r.pos >= len(text)):
 		return fault(len(text), len(text), "", "the condition ends where something must follow")
 	case isRefused:

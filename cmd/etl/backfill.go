@@ -112,6 +112,10 @@ func (o backfillOptions) check() error {
 	switch {
 	case given == 0:
 		return &usageError{"nothing says what to backfill", "name it by --files, by --where, or by --from, --to and --time-zone"}
+	case len(o.Files) > 0 && o.Sink != "":
+		return &usageError{"--sink is the table that --where or --from is about: files are of all tables", ""}
+	case o.SaveEvery < 0:
+		return &usageError{"--save-every takes a time of 0 or more", ""}
 	case given > 1:
 		return &usageError{"--files, --where and --from with --to are three ways to say it: take one", ""}
 	case times && (o.From == "" || o.To == ""):

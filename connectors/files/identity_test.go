@@ -15,7 +15,7 @@ import (
 const keepOriginal = "\n  files that were read must not change: restore the original, and put corrections or new rows in a new file"
 
 // waysOn is what a message about a changed file of these tests ends with.
-const waysOn = "; or go on:\n  etl backfill FILE --files a.csv    takes it as it is now\n" + without
+const waysOn = "; or go on:\n  etl backfill FILE --files in/a.csv    takes it as it is now\n" + without
 
 const without = "  etl accept-loss FILE --source orders --split a.csv    keeps what the table has of it"
 
@@ -201,7 +201,7 @@ func TestReadRecordedRange(t *testing.T) {
 	failed[inputError](t, err, "source orders: in/a.csv: was changed after it was read: it has the same size, but other content"+keepOriginal+waysOn)
 	w.must(os.Remove(w.path("in/a.csv")))
 	_, _, err = w.read(done)
-	failed[inputError](t, err, "source orders: in/a.csv: is gone, but its rows are needed\n  put the file back")
+	failed[inputError](t, err, "source orders: in/a.csv: is gone, but its rows are needed\n  put the file back; or go on without it:\n  etl backfill FILE --files in/a.csv    takes its rows out: it is gone")
 }
 
 func TestGlob(t *testing.T) {

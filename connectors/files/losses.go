@@ -95,5 +95,5 @@ func (s *Source) taking(id string) string {
 	if f, err := s.pattern.stat(id); err == nil && f == nil {
 		does = "takes its rows out: it is gone"
 	}
-	return "etl backfill FILE --files " + connectors.ShellWord(id) + "    " + does
+	return "etl backfill FILE --files " + connectors.ShellWord(s.shown(s.pattern.abs(id))) + "    " + does
 }

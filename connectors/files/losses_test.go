@@ -43,7 +43,7 @@ func TestLossOfChangedFile(t *testing.T) {
 	w.take("3")
 	_, err := w.src.Read(t.Context(), []connectors.Range{{Split: "a.csv", To: 5, Rows: 1, Next: w.seen["a.csv"]}})
 	failed[inputError](t, err, "source orders: in/a.csv: what was read of it is lost, as was accepted, and cannot be read again\n"+
-		"  the table keeps its rows, but nothing tells what they should be\n  etl backfill FILE --files a.csv    takes it as it is now")
+		"  the table keeps its rows, but nothing tells what they should be\n  etl backfill FILE --files in/a.csv    takes it as it is now")
 
 	// It is known that it was accepted.
 	again, err := w.src.Losses(t.Context(), w.seen)

@@ -5,7 +5,7 @@ import "strings"
 // didYouMean proposes the candidate nearest to a misspelled name, as a sentence; "" when none is near.
 func didYouMean(name string, candidates []string) string {
 	lower := strings.ToLower(strings.TrimSpace(name))
-	best, distance := "", max(1, len(lower)/3)+1
+	best, distance := "", min(max(1, len(lower)/3)+1, len(lower)) // of one letter nothing is near
 	for _, c := range candidates {
 		if d := edits(lower, strings.ToLower(strings.TrimSpace(c))); d < distance {
 			best, distance = c, d

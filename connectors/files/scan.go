@@ -86,7 +86,7 @@ func (s *Source) same(r connectors.Range, f *file) (hash bool, err error) {
 		if r.From > 0 {
 			what = fmt.Sprintf("its rows from %d on are needed", r.From+1)
 		}
-		err := s.inputError(r.Split, "is gone, but "+what, "put the file back")
+		err := s.inputError(r.Split, "is gone, but "+what, "put the file back; or go on without it:\n  "+s.taking(r.Split))
 		err.Seq = r.Next.Seq
 		return false, err
 	case f == nil:
