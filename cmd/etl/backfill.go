@@ -331,11 +331,11 @@ func printBackfill(w io.Writer, name string, b engine.Backfill, outcome string, 
 	for _, t := range b.Taken {
 		switch t.State {
 		case "added":
-			fmt.Fprintf(w, "added    %s · %s\n", t.Split, plural(t.Rows, "row"))
+			fmt.Fprintf(w, "added    %s · %s\n", oneLine(t.Split), plural(t.Rows, "row"))
 		case "removed":
-			fmt.Fprintf(w, "removed  %s · had %s\n", t.Split, plural(t.Was, "row"))
+			fmt.Fprintf(w, "removed  %s · had %s\n", oneLine(t.Split), plural(t.Was, "row"))
 		default:
-			fmt.Fprintf(w, "%s %s · %s, had %s\n", t.State, t.Split, plural(t.Rows, "row"), thousands(t.Was))
+			fmt.Fprintf(w, "%s %s · %s, had %s\n", t.State, oneLine(t.Split), plural(t.Rows, "row"), thousands(t.Was))
 		}
 	}
 	for _, o := range b.Outcomes {

@@ -101,7 +101,11 @@ func (s *session) dated(ctx context.Context, err error) {
 	if !errors.As(err, &input) || input.Seq == 0 {
 		return
 	}
-	if batch, err := s.dest.BatchOf(ctx, s.script.Name, input.Seq); err == nil {
+	batch, err := s.dest.BatchOf(ctx, s.script.Name, input.Seq)
+	if err != nil {
+		return
+	}
+	if seq, err := s.dest.SeqOf(ctx, s.script.Name, batch); err == nil && seq == input.Seq { // it was no correction after that batch
 		input.Batch = &batch
 	}
 }

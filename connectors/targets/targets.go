@@ -74,7 +74,7 @@ func Kept(m checkpoints.Manifest, sink connectors.SinkSpec, own Owner, owned boo
 // file had, or that the file gave it, before.
 func (o Owner) Taken(sink connectors.SinkSpec, file string) error {
 	reason, hint := "it belongs to pipeline "+o.Pipeline, "choose another table; a table has one pipeline"
-	rename := ", say so, and it goes on where it stopped:\n  etl rename " + connectors.ShellWord(o.Pipeline) + " FILE\nOtherwise "
+	rename := ", say so, and it goes on where it stopped:\n  etl rename " + connectors.ShellWord(o.Pipeline) + " FILE\n  Otherwise "
 	switch {
 	case o.File == "":
 	case o.File == file:
