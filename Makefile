@@ -65,7 +65,7 @@ test-corrections:
 	LOCKSTEP_CASES=910 $(TEST) -count 1 -v -run '^TestRandom(Pipelines|Apply|Backfills.*)$$' ./engine
 	LOCKSTEP_CASES=600 $(TEST) -count 1 -v -run '^TestRandomRanges$$' ./planner
 
-soak: ## kill the real binary, its server and its connections for 4 x $(SOAK), then draw random queries for $(SOAK)
+soak: ## kill the real binary, its server and its connections for about 10 x $(SOAK), then draw random queries for $(SOAK)
 	LOCKSTEP_SOAK=$(SOAK) LOCKSTEP_KILLS=5 LOCKSTEP_AT_LEAST=$(AT_LEAST) go test -timeout 0 -count 1 -v -run '^Test(Kill|Faults)' .
 	@timeout $(SOAK) sh -c 'while out=$$(LOCKSTEP_CASES=4000 go test -timeout 0 -count 1 -v -run "^TestRandom(Queries|Pipelines|Apply|Ranges|Backfills.*)$$" ./planner ./engine); \
 		do echo "$$out" | grep -E "queries:|pipelines in|plans:|files:"; done; echo "$$out"; exit 1'; test $$? -eq 124
