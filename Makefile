@@ -26,16 +26,14 @@ SEED = $(shell find . -name '*.go' | LC_ALL=C sort | xargs cat | cksum | cut -d 
 test: lint ## run all tests, with the race detector, kills of the real binary, and the fuzzers
 	LOCKSTEP_SEED=$(SEED) $(MAKE) -j3 test-engine test-random test-docs test-corrections test-faults test-rest test-race test-postgres-18 fuzz
 
-# `make lint` has vetted everything, and nobody looks at the binaries with a debugger.
+# `make lint` vets everything, and nobody looks at the binaries with a debugger.
 TEST := go test -vet=off -ldflags=-w -timeout 40m
 
-# The race detector watches the packages, and of three those tests, that have more than one goroutine.
+# The race detector watches the packages, and of two those tests, that have more than one goroutine.
 RACED := ^Test(Two|Rows|Failed|FollowWhile|Corrections|Readers|Saved|ResumedBackfill)
 RACED_SCRIPTS := ^(run|follow.*|interrupt|held.*|folders|getenv)$$
-RACED_POSTGRES := ^Test(ForeignWriters|Takeover|OneWins|Stalled.*|Heartbeat|DeadProcess|Wire|Terminated|ServerGone|ForeignLock)$$
 test-race:
-	$(TEST) -race ./connectors/postgres -run '$(RACED_POSTGRES)'
-	$(TEST) -race -short ./connectors/postgres/pgtest ./connectors/files ./engine/duck
+	$(TEST) -race -short ./connectors/postgres/... ./connectors/files ./engine/duck
 	$(TEST) -race -short ./engine -run '$(RACED)'
 	$(TEST) -race ./cmd/etl -run 'TestScript/$(RACED_SCRIPTS)'
 
@@ -47,7 +45,6 @@ test-engine:
 
 test-rest:
 	$(TEST) -skip 'TestScript/$(RACED_SCRIPTS)' ./cmd/etl
-	$(TEST) -short -skip '$(RACED_POSTGRES)' ./connectors/postgres
 	$(TEST) -short -skip '$(RANDOM)' $$(go list ./... | grep -v -e '^lockstep$$' -e '/cmd/etl$$' -e '/postgres' -e '/files$$' -e '/engine$$' -e '/duck$$')
 
 test-faults: # processes, servers and connections are killed and cut, and counted by kind
@@ -66,8 +63,8 @@ test-corrections:
 	LOCKSTEP_CASES=600 $(TEST) -count 1 -v -run '^TestRandomRanges$$' ./planner
 
 soak: ## kill the real binary, its server and its connections for about 10 x $(SOAK), then draw random queries for $(SOAK)
-	LOCKSTEP_SOAK=$(SOAK) LOCKSTEP_KILLS=5 LOCKSTEP_AT_LEAST=$(AT_LEAST) go test -timeout 0 -count 1 -v -run '^Test(Kill|Faults)' .
-	@timeout $(SOAK) sh -c 'while out=$$(LOCKSTEP_CASES=4000 go test -timeout 0 -count 1 -v -run "^TestRandom(Queries|Pipelines|Apply|Ranges|Backfills.*)$$" ./planner ./engine); \
+	LOCKSTEP_SOAK=$(SOAK) LOCKSTEP_KILLS=5 LOCKSTEP_AT_LEAST=$(AT_LEAST) $(TEST) -timeout 0 -count 1 -v -run '^Test(Kill|Faults)' .
+	@timeout $(SOAK) sh -c 'while out=$$(LOCKSTEP_CASES=4000 $(TEST) -timeout 0 -count 1 -v -run "^TestRandom(Queries|Pipelines|Apply|Ranges|Backfills.*)$$" ./planner ./engine); \
 		do echo "$$out" | grep -E "queries:|pipelines in|plans:|files:"; done; echo "$$out"; exit 1'; test $$? -eq 124
 
 lint: ## formatting and vet
@@ -76,11 +73,11 @@ lint: ## formatting and vet
 	go vet -tags=duckdb_arrow,failpoints ./connectors/...
 
 fuzz: ## every fuzzer for $(FUZZTIME)
-	go test -vet=off -ldflags=-w -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) ./sql
-	go test -vet=off -ldflags=-w -run '^$$' -fuzz '^FuzzDecodeSegment$$' -fuzztime $(FUZZTIME) ./checkpoints
-	go test -vet=off -ldflags=-w -run '^$$' -fuzz '^FuzzCompile$$' -fuzztime $(FUZZTIME) ./planner
-	go test -vet=off -ldflags=-w -run '^$$' -fuzz '^FuzzHeader$$' -fuzztime $(FUZZTIME) ./connectors/files
-	go test -vet=off -ldflags=-w -run '^$$' -fuzz '^FuzzJSONLine$$' -fuzztime $(FUZZTIME) ./connectors/files
+	$(TEST) -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) ./sql
+	$(TEST) -run '^$$' -fuzz '^FuzzDecodeSegment$$' -fuzztime $(FUZZTIME) ./checkpoints
+	$(TEST) -run '^$$' -fuzz '^FuzzCompile$$' -fuzztime $(FUZZTIME) ./planner
+	$(TEST) -run '^$$' -fuzz '^FuzzHeader$$' -fuzztime $(FUZZTIME) ./connectors/files
+	$(TEST) -run '^$$' -fuzz '^FuzzJSONLine$$' -fuzztime $(FUZZTIME) ./connectors/files
 
 bench: build ## measure against named baselines; ratios are printed
 	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./engine/bench ./connectors/postgres

@@ -125,6 +125,7 @@ type Standing struct {
 	Shown string            // how messages write it
 	Was   checkpoints.Split // what was read of it; zero of a new one
 	Moved string            // the id it was read under, when it has another one now
+	Once  string            // how messages wrote it then
 	Now   Range             // all of it, of a changed or new one
 }
 

@@ -279,10 +279,7 @@ func testRandomApply(t *testing.T, dsn func() string, want int) {
 		is = append(is, rapid.SliceOfN(rapid.SampledFrom(was), 0, 2).Draw(rt, "kept")...)
 		texts := []string{}
 		for _, sinks := range [][]plannertest.Sink{was, is} {
-			text := "ATTACH 'm.duckdb' AS m; CREATE SOURCE t (" + plannertest.Columns + ") FROM '*.parquet'" + with + ";"
-			for i, sink := range sinks {
-				text += fmt.Sprintf("\nCREATE SINK m.out%d PRIMARY KEY (%s) AS %s;", i, strings.Join(sink.Key, ", "), sink.SQL)
-			}
+			text := plannertest.Pipeline(sinks, "*.parquet", with)
 			_, err = p.compile(t.Context(), text)
 			var faults etlsql.Errors
 			if errors.As(err, &faults) {

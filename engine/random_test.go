@@ -43,10 +43,7 @@ func testRandomPipelines(t *testing.T, dsn func() string) {
 			rt.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		p := &project{t: t, dir: dir, dsn: dsn(), text: "ATTACH 'm.duckdb' AS m; CREATE SOURCE t (" + plannertest.Columns + ") FROM '*.parquet';"}
-		for i, sink := range sinks {
-			p.text += fmt.Sprintf("\nCREATE SINK m.out%d PRIMARY KEY (%s) AS %s;", i, strings.Join(sink.Key, ", "), sink.SQL)
-		}
+		p := &project{t: t, dir: dir, dsn: dsn(), text: plannertest.Pipeline(sinks, "*.parquet", "")}
 		plan, err := p.compile(t.Context(), p.text)
 		var faults etlsql.Errors
 		if errors.As(err, &faults) {

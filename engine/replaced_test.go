@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,10 +36,7 @@ func testReplacedFiles(t *testing.T, dsn func() string, want int) {
 			rt.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		p := &project{t: t, dir: dir, text: "ATTACH 'm.duckdb' AS m; CREATE SOURCE t (" + plannertest.Columns + ") FROM '*.parquet' WITH (files = 'replace');"}
-		for i, sink := range plannertest.Sinks(rt) {
-			p.text += fmt.Sprintf("\nCREATE SINK m.out%d PRIMARY KEY (%s) AS %s;", i, strings.Join(sink.Key, ", "), sink.SQL)
-		}
+		p := &project{t: t, dir: dir, text: plannertest.Pipeline(plannertest.Sinks(rt), "*.parquet", "WITH (files = 'replace')")}
 		_, err = p.compile(t.Context(), p.text)
 		var faults etlsql.Errors
 		if errors.As(err, &faults) {

@@ -3,8 +3,6 @@ package planner
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -86,13 +84,11 @@ func compileText(ctx context.Context, text string) (*Plan, error) {
 }
 
 // drawnPlan compiles random SELECTs over a source t; no plan when one of them is refused.
-func drawnPlan(t *rapid.T, options string) (query string, plan *Plan) {
-	for i, sink := range plannertest.Sinks(t) {
-		query += fmt.Sprintf(" CREATE SINK m.out%d PRIMARY KEY (%s) AS %s;", i, strings.Join(sink.Key, ", "), sink.SQL)
-	}
-	script, err := sql.Parse("p.sql", "ATTACH 'm.duckdb' AS m; CREATE SOURCE t ("+plannertest.Columns+") FROM 't.parquet' "+options+";"+query)
+func drawnPlan(t *rapid.T, eng *duck.Engine, options string) (query string, plan *Plan) {
+	query = plannertest.Pipeline(plannertest.Sinks(t), "t.parquet", options)
+	script, err := sql.Parse("p.sql", query)
 	mustExecRapid(t, err)
-	plan, err = Compile(t.Context(), script, nil)
+	plan, err = compileIn(t.Context(), eng, script, nil)
 	var faults sql.Errors
 	if errors.As(err, &faults) {
 		return query, nil

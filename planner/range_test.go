@@ -20,10 +20,10 @@ func TestRandomRanges(t *testing.T) {
 	if testing.Short() {
 		want /= 5
 	}
-	eng := openEngine(t, 1)
+	eng, planned := openEngine(t, 1), openEngine(t, 1)
 	drawn, whole, corrected, sinks := 0, map[string]int{}, 0, 0
 	plannertest.Draw(t, func() bool { return corrected >= want }, func(t *rapid.T) {
-		query, plan := drawnPlan(t, rapid.SampledFrom([]string{"", "", "WITH (files = 'replace')"}).Draw(t, "with"))
+		query, plan := drawnPlan(t, planned, rapid.SampledFrom([]string{"", "", "WITH (files = 'replace')"}).Draw(t, "with"))
 		if plan == nil {
 			return
 		}

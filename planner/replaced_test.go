@@ -17,11 +17,11 @@ func TestRandomReplacedFiles(t *testing.T) {
 	if testing.Short() {
 		want /= 10
 	}
-	eng := openEngine(t, 1)
+	eng, planned := openEngine(t, 1), openEngine(t, 1)
 	drawn, accepted := 0, 0
 	plannertest.Draw(t, func() bool { return accepted >= want }, func(t *rapid.T) {
 		drawn++
-		query, plan := drawnPlan(t, "WITH (files = 'replace')")
+		query, plan := drawnPlan(t, planned, "WITH (files = 'replace')")
 		if plan == nil {
 			return
 		}

@@ -239,7 +239,7 @@ func (s *session) named(patterns []string, from string) func(connectors.Standing
 	}
 	return func(st connectors.Standing) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool {
-			return means(p, st.Shown, st.Split) || st.Moved != "" && means(p, strings.TrimSuffix(st.Shown, st.Split)+st.Moved, st.Moved)
+			return means(p, st.Shown, st.Split) || st.Moved != "" && means(p, st.Once, st.Moved)
 		})
 	}
 }

@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"lockstep/connectors"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"lockstep/connectors"
 )
 
 // given is what the command line says of the pipelines it names, beside their files.

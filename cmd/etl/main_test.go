@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"lockstep/connectors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 	"go.uber.org/goleak"
+
+	"lockstep/connectors"
 )
 
 // TestNothingIsLeft runs commands in this process: no goroutine and no folder outlives them.

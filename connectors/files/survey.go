@@ -57,7 +57,7 @@ func (s *Source) Survey(ctx context.Context, seen checkpoints.Splits, named func
 		st := add(id, connectors.StandsSame, renamed.moved[id])
 		for _, old := range renamed.gone {
 			if seen[old].Content == st.Was.Content && !slices.ContainsFunc(out, func(o connectors.Standing) bool { return o.Moved == old }) {
-				st.Moved = old
+				st.Moved, st.Once = old, s.shown(s.pattern.abs(old))
 				break
 			}
 		}

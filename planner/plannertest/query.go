@@ -339,6 +339,15 @@ type Sink struct {
 	Key []string
 }
 
+// Pipeline is the text of a pipeline with some sinks over t, whose files and options are given.
+func Pipeline(sinks []Sink, files, options string) string {
+	text := "ATTACH 'm.duckdb' AS m; CREATE SOURCE t (" + Columns + ") FROM '" + files + "' " + options + ";"
+	for i, sink := range sinks {
+		text += fmt.Sprintf("\nCREATE SINK m.out%d PRIMARY KEY (%s) AS %s;", i, strings.Join(sink.Key, ", "), sink.SQL)
+	}
+	return text
+}
+
 // Sinks draws a sink's SELECT, and sometimes a second one that groups the same rows.
 func Sinks(t *rapid.T) []Sink {
 	g := &gen{t: t}
